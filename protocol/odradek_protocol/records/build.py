@@ -1,0 +1,142 @@
+"""Record batches from records: for the broker's own topics, its markers, and for changing a batch's codec.
+
+A record, behind the 61 bytes of the header that `batch` draws; all numbers but the attributes are zig-zag varints:
+
+    length            bytes behind this field
+    attributes        int8    0: no use is made of it
+    timestamp_delta   to the batch's base timestamp
+    offset_delta      to the batch's base offset
+    key_length, key           length -1: null
+    value_length, value       length -1: null
+    header_count, each        key_length, key, value_length (-1: null), value
+
+Source: Kafka documentation, "Record"; KIP-98.
+"""
+
+import struct
+from collections.abc import Sequence
+
+from odradek_protocol.records.batch import (
+    CODEC_MASK,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    read_header,
+    update_crc,
+)
+from odradek_protocol.records.compression import MAX_RECORDS_BYTES, Codec, compress, decompress
+from odradek_protocol.varint import encode_varint
+
+__all__ = ["NO_HEADERS", "NewRecord", "build_batch", "recompress"]
+
+Headers = Sequence[tuple[bytes, bytes | None]]
+
+NO_HEADERS: Headers = ()
+
+_LENGTH = struct.Struct(">i")
+_ATTRIBUTES = struct.Struct(">h")
+_NULL = encode_varint(-1)
+_SMALL = tuple(encode_varint(value) for value in range(128))
+"""The encodings of nearly every length, count and delta."""
+
+
+class NewRecord:
+    """A record that is to be written; it gets its offset from its place in the batch."""
+
+    __slots__ = ("headers", "key", "timestamp_ms", "value")
+
+    def __init__(self, key: bytes | None, value: bytes | None, *, timestamp_ms: int, headers: Headers = NO_HEADERS):
+        self.key = key
+        self.value = value
+        self.timestamp_ms = timestamp_ms
+        self.headers = headers
+
+
+def build_batch(
+    records: Sequence[NewRecord],
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = -1,
+    base_sequence: int = NO_SEQUENCE,
+    attributes: int = 0,
+) -> bytearray:
+    """Make one batch of `records`, whose offsets follow one another from `base_offset`.
+
+    `attributes` are flags of `batch` (TRANSACTIONAL, CONTROL, LOG_APPEND_TIME: the records then all have the newest
+    of their timestamps); the codec's bits are set by `codec`. `level` as in `compression.compress`. Raises ValueError
+    when there are no records.
+    """
+    if not records:
+        raise ValueError("a batch has at least one record")
+    base_timestamp = max_timestamp = records[0].timestamp_ms
+    body = bytearray()
+    for offset_delta, record in enumerate(records):
+        timestamp = record.timestamp_ms
+        max_timestamp = max(max_timestamp, timestamp)
+        _append_record(body, record, timestamp - base_timestamp, offset_delta)
+    payload = body if codec == Codec.NONE else compress(codec, body, level)
+    batch = bytearray(HEADER_SIZE)
+    batch += payload
+    HEADER.pack_into(
+        batch,
+        0,
+        base_offset,
+        len(batch) - LOG_OVERHEAD,
+        leader_epoch,
+        MAGIC,
+        0,
+        attributes & ~CODEC_MASK | codec,
+        len(records) - 1,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        len(records),
+    )
+    update_crc(batch, 0, len(batch))
+    return batch
+
+
+def recompress(
+    batch: memoryview | bytes | bytearray, codec: Codec, level: int | None = None, *, limit: int = MAX_RECORDS_BYTES
+) -> bytearray:
+    """The same batch with its records compressed by `codec`: for topics whose `compression.type` is not "producer".
+
+    Every field but the length, the codec and the CRC stays what it is. Raises ProtocolError when the records cannot be
+    read with the codec that they have, or take more than `limit` bytes.
+    """
+    header = read_header(batch)
+    view = memoryview(batch)[: header.size]
+    records = decompress(header.codec, view[HEADER_SIZE:], limit)
+    out = bytearray(view[:HEADER_SIZE])
+    out += compress(codec, records, level)
+    _LENGTH.pack_into(out, 8, len(out) - LOG_OVERHEAD)
+    _ATTRIBUTES.pack_into(out, 21, header.attributes & ~CODEC_MASK | codec)
+    update_crc(out, 0, len(out))
+    return out
+
+
+def _append_record(body: bytearray, record: NewRecord, timestamp_delta: int, offset_delta: int) -> None:
+    key, value, headers = record.key, record.value, record.headers
+    parts = [b"\x00", _varint(timestamp_delta), _varint(offset_delta)]
+    parts += (_NULL,) if key is None else (_varint(len(key)), key)
+    parts += (_NULL,) if value is None else (_varint(len(value)), value)
+    parts.append(_varint(len(headers)))
+    for name, content in headers:
+        parts += (_varint(len(name)), name)
+        parts += (_NULL,) if content is None else (_varint(len(content)), content)
+    encoded = b"".join(parts)
+    body += _varint(len(encoded))
+    body += encoded
+
+
+def _varint(value: int) -> bytes:
+    return _SMALL[value] if 0 <= value < len(_SMALL) else encode_varint(value)

@@ -1,0 +1,7 @@
+"""`python -m odradek`: see `odradek.cli`."""
+
+import sys
+
+from odradek.cli import main
+
+sys.exit(main())

@@ -1,0 +1,205 @@
+"""Fetch (key 1), v4-18.
+
+Reads whole batches, from the one that holds the wanted offset on, and waits up to `max_wait_ms` while fewer than
+`min_bytes` are there and no partition has an error. The first partition that has records gets its first batch even
+when that is larger than every limit (KIP-74); the rest is cut at a batch's edge. Consumers read below the high
+watermark, with isolation level 1 (read committed) below the last stable offset, with the list of aborted transactions.
+
+Order of the checks, for each partition: topic (by id UNKNOWN_TOPIC_ID, else UNKNOWN_TOPIC_OR_PARTITION), leadership,
+leader epoch (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH), divergence of a last fetched epoch, offset
+(OFFSET_OUT_OF_RANGE below the log start or above the log end). Errors of the session stand in the reply's head.
+
+KIP-227 (v7: sessions), KIP-320 (v9, v12), KIP-392 (v11), KIP-516 (v13: topic ids). Replies never have null records.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import trio
+
+from odradek.fetch_sessions import FetchTarget
+from odradek.handlers.registry import answer_for, handles
+from odradek.partition import Partition
+from odradek.waiting import Waiter, wait_on
+from odradek_protocol.connection import Request
+from odradek_protocol.errors import BrokerError, Error
+from odradek_protocol.messages.fetch import (
+    NO_DIVERGENCE,
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+
+if TYPE_CHECKING:
+    from odradek.node import Node
+    from odradek.server import Connection
+
+FIRST_WITH_TOPIC_IDS = 13
+READ_COMMITTED = 1
+
+UNKNOWN = frozenset({Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID})
+
+
+class _Round:
+    """One look at all partitions of a fetch: what came of it."""
+
+    __slots__ = ("bytes_left", "failed", "found", "size_bytes", "watched")
+
+    def __init__(self, max_bytes: int) -> None:
+        self.bytes_left = max_bytes
+        self.size_bytes = 0
+        self.failed = False
+        self.found: list[tuple[FetchTarget, PartitionData]] = []
+        self.watched: list[Partition] = []
+
+
+@handles(FetchRequest)
+async def fetch(node: "Node", connection: "Connection", request: Request[FetchRequest]) -> FetchResponse:
+    """Answer a Fetch."""
+    body = request.body
+    uses_ids = request.version >= FIRST_WITH_TOPIC_IDS
+    try:
+        session, targets, incremental = node.fetch_sessions.resolve(body, uses_ids, node.clock.now_ms())
+    except BrokerError as error:
+        return FetchResponse(error_code=error.error, responses=())
+    max_bytes = min(body.max_bytes, node.config.fetch_max_bytes)
+    found = _look(node, request, targets, max_bytes)
+    if found.size_bytes < body.min_bytes and body.max_wait_ms > 0 and not found.failed and targets:
+        deadline = trio.current_time() + body.max_wait_ms / 1000
+        while found.size_bytes < body.min_bytes and not found.failed:
+            left = deadline - trio.current_time()
+            if left <= 0 or node.stopping:
+                break
+            await wait_on(found.watched, Waiter(body.min_bytes - found.size_bytes), left)
+            if session is not None:
+                targets = list(session.targets.values())
+            found = _look(node, request, targets, max_bytes)
+    told = found.found
+    if session is not None:
+        for target, data in found.found:
+            if data.records:
+                session.move_to_end(target)
+        if incremental:
+            told = [(target, data) for target, data in found.found if target.must_tell(data)]
+        else:
+            for target, data in found.found:
+                target.must_tell(data)
+    return FetchResponse(session_id=session.id if session is not None else 0, responses=_by_topic(told))
+
+
+def _by_topic(told: Sequence[tuple[FetchTarget, PartitionData]]) -> list[FetchableTopicResponse]:
+    """The reply's topics; neighbouring partitions of one topic share an entry."""
+    topics: list[FetchableTopicResponse] = []
+    last: FetchTarget | None = None
+    partitions: list[PartitionData] = []
+    for target, data in told:
+        if last is None or target.topic != last.topic or target.topic_id != last.topic_id:
+            partitions = []
+            topics.append(FetchableTopicResponse(topic=target.topic, topic_id=target.topic_id, partitions=partitions))
+            last = target
+        partitions.append(data)
+    return topics
+
+
+def _look(node: "Node", request: Request[FetchRequest], targets: Sequence[FetchTarget], max_bytes: int) -> _Round:
+    """Read every target once, within `max_bytes` in all."""
+    found = _Round(max_bytes)
+    committed = request.body.isolation_level == READ_COMMITTED
+    by_id = request.version >= FIRST_WITH_TOPIC_IDS
+    for target in targets:
+        try:
+            partition = _find(node, target, by_id)
+            data = _read(partition, target, found, committed)
+            found.watched.append(partition)
+        except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
+            code, _ = answer_for(error, request)
+            data = PartitionData(
+                partition_index=target.index,
+                error_code=code,
+                high_watermark=-1,
+                aborted_transactions=() if code in UNKNOWN else None,
+                records=b"",
+            )
+            found.failed = True
+        found.found.append((target, data))
+    return found
+
+
+def _find(node: "Node", target: FetchTarget, by_id: bool) -> Partition:
+    if by_id:
+        partition = node.partitions.get_by_id(target.topic_id, target.index)
+    else:
+        partition = node.partitions.get(target.topic, target.index)
+    if partition is None:
+        raise BrokerError(Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION)
+    return partition
+
+
+def _read(partition: Partition, target: FetchTarget, found: _Round, committed: bool) -> PartitionData:
+    if not partition.is_leader:
+        partition.check_leader()
+    if target.current_leader_epoch != -1:
+        partition.check_epoch(target.current_leader_epoch)
+    log = partition.log
+    end_offset = high_watermark = partition.high_watermark
+    stable_offset = partition.last_stable_offset
+    if committed:
+        end_offset = stable_offset
+    diverging = NO_DIVERGENCE
+    if target.last_fetched_epoch != -1:
+        diverging = _divergence(partition, target)
+        found.failed = found.failed or diverging is not NO_DIVERGENCE
+    offset = target.fetch_offset
+    if not log.log_start_offset <= offset <= log.log_end_offset:
+        raise BrokerError(
+            Error.OFFSET_OUT_OF_RANGE,
+            f"offset {offset} of {partition!r} is not in {log.log_start_offset} to {log.log_end_offset}",
+        )
+    records = None
+    if offset < end_offset and diverging is NO_DIVERGENCE:
+        first = found.size_bytes == 0
+        if first or found.bytes_left > 0:
+            limit = min(target.max_bytes, found.bytes_left)
+            records = log.read(offset, limit, end_offset, at_least_one=first)
+    aborted = None
+    if committed:
+        aborted = [] if records is None else _aborted(partition, offset, records.next_offset)
+    if records is not None:
+        found.size_bytes += records.size
+        found.bytes_left -= records.size
+    return PartitionData(
+        partition_index=target.index,
+        error_code=0,
+        high_watermark=high_watermark,
+        last_stable_offset=stable_offset,
+        log_start_offset=log.log_start_offset,
+        diverging_epoch=diverging,
+        aborted_transactions=aborted,
+        records=b"" if records is None else records,
+    )
+
+
+def _divergence(partition: Partition, target: FetchTarget) -> EpochEndOffset:
+    """Where the fetcher's log left this one: the end of its last epoch here, if that is before what it asks for.
+
+    Raises OFFSET_OUT_OF_RANGE when this log knows nothing of that epoch.
+    """
+    end = partition.log.end_offset_for_epoch(target.last_fetched_epoch)
+    if end is None:
+        raise BrokerError(
+            Error.OFFSET_OUT_OF_RANGE, f"the last fetched epoch {target.last_fetched_epoch} of {partition!r} is unknown"
+        )
+    epoch, end_offset = end
+    if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
+        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return NO_DIVERGENCE
+
+
+def _aborted(partition: Partition, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+    return [
+        AbortedTransaction(producer_id=one.producer_id, first_offset=one.first_offset)
+        for one in partition.log.aborted_transactions(start_offset, end_offset)
+    ]

@@ -1,0 +1,146 @@
+"""ListOffsets (key 2), v0-11: the offsets of a time, or of a place in the log.
+
+    timestamp  since   answer
+    >= 0               the first record whose timestamp is at least this; none: offset and timestamp -1
+    -1                 the end: high watermark, or last stable offset for isolation level 1
+    -2                 the start of the log
+    -3         v7      the record with the largest timestamp (KIP-734)
+    -4         v8      the start of what is on local disks: that of the log (KIP-405)
+    -5, -6     v9, v11 the last offset in, and the first one not in remote storage: there is none, offset -1 (KIP-1005,
+                       KIP-1023)
+    other              UNSUPPORTED_VERSION
+
+Order of the checks, for each partition: named twice (INVALID_REQUEST), timestamp, topic and partition
+(UNKNOWN_TOPIC_OR_PARTITION), leadership, leader epoch. Version 0 gives a list of offsets, newest first, at most as many
+as asked: segment starts by the time their files were written. A client asks -1 and -2 for every few hundred records it
+reads, so these are answered from memory.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from odradek.handlers.registry import answer_for, handles
+from odradek.partition import Partition
+from odradek_protocol.connection import Request
+from odradek_protocol.errors import BrokerError, Error
+from odradek_protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from odradek.node import Node
+    from odradek.server import Connection
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+
+FIRST_VERSION = {
+    LATEST: 0,
+    EARLIEST: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+"""The first version in which a special timestamp may be asked for."""
+
+CONSUMER = -1
+READ_COMMITTED = 1
+
+Found = tuple[int, int, int]
+"""Timestamp, offset and leader epoch."""
+
+NOTHING: Found = (-1, -1, -1)
+
+
+@handles(ListOffsetsRequest)
+async def list_offsets(
+    node: "Node", connection: "Connection", request: Request[ListOffsetsRequest]
+) -> ListOffsetsResponse:
+    """Answer a ListOffsets."""
+    version = request.version
+    repeated = _repeated(request.body)
+    topics = []
+    for topic in request.body.topics:
+        replies = []
+        for asked in topic.partitions:
+            index = asked.partition_index
+            reply = ListOffsetsPartitionResponse(partition_index=index, error_code=0, old_style_offsets=())
+            replies.append(reply)
+            try:
+                _check(asked, version, (topic.name, index) in repeated)
+                partition = node.partitions.get(topic.name, index)
+                if partition is None:
+                    raise BrokerError(Error.UNKNOWN_TOPIC_OR_PARTITION)  # noqa: TRY301 - answered with the others
+                partition.check_leader()
+                partition.check_epoch(asked.current_leader_epoch)
+                if version == 0:
+                    reply.old_style_offsets = _old_style(partition, asked, request.body.replica_id)
+                else:
+                    reply.timestamp, reply.offset, reply.leader_epoch = _find(partition, asked.timestamp, request.body)
+            except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
+                reply.error_code, _ = answer_for(error, request)
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=replies))
+    return ListOffsetsResponse(topics=topics)
+
+
+def _repeated(body: ListOffsetsRequest) -> frozenset[tuple[str, int]]:
+    """The partitions that are named more than once."""
+    if len(body.topics) == 1 and len(body.topics[0].partitions) == 1:
+        return frozenset()
+    named = Counter((topic.name, asked.partition_index) for topic in body.topics for asked in topic.partitions)
+    return frozenset(partition for partition, times in named.items() if times > 1)
+
+
+def _check(asked: ListOffsetsPartition, version: int, repeated: bool) -> None:
+    if repeated:
+        raise BrokerError(Error.INVALID_REQUEST, f"partition {asked.partition_index} is named twice")
+    if asked.timestamp < 0 and version < FIRST_VERSION.get(asked.timestamp, version + 1):
+        raise BrokerError(Error.UNSUPPORTED_VERSION, f"timestamp {asked.timestamp} in version {version}")
+
+
+def _end(partition: Partition, body: ListOffsetsRequest) -> int:
+    """Where the log ends for who asks."""
+    if body.replica_id != CONSUMER:
+        return partition.log.log_end_offset
+    return partition.last_stable_offset if body.isolation_level == READ_COMMITTED else partition.high_watermark
+
+
+def _find(partition: Partition, timestamp: int, body: ListOffsetsRequest) -> Found:
+    log = partition.log
+    if timestamp == LATEST:
+        return -1, _end(partition, body), partition.leader_epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        start = log.log_start_offset
+        return -1, start, log.epochs.epoch_of(start)
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return NOTHING
+    end = _end(partition, body)
+    found = log.max_timestamp(end) if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp, end)
+    return NOTHING if found is None else (found.timestamp, found.offset, found.leader_epoch)
+
+
+def _old_style(partition: Partition, asked: ListOffsetsPartition, replica_id: int) -> list[int]:
+    log = partition.log
+    end = partition.high_watermark if replica_id == CONSUMER else log.log_end_offset
+    starts = [max(segment.base_offset, log.log_start_offset) for segment in log.segments]
+    if asked.timestamp == LATEST:
+        known = [*starts, end]
+    elif asked.timestamp == EARLIEST:
+        known = starts[:1]
+    else:
+        known = [
+            start
+            for start, segment in zip(starts, log.segments, strict=True)
+            if segment.modified_ms() <= asked.timestamp
+        ]
+    newest_first = sorted({offset for offset in known if offset <= end}, reverse=True)
+    return newest_first[: max(asked.max_num_offsets, 0)]

@@ -1,0 +1,173 @@
+"""Produce (key 0), v3-13.
+
+Appends each partition's batch at once, in the order of the request, and answers when `acks` says so:
+
+- acks=0: never, not even an error; where an append fails the connection is closed, since the client cannot be told.
+- acks=1: after the append. acks=-1 (all): when every in-sync replica has it, at the latest after `timeout_ms`.
+- any other: INVALID_REQUIRED_ACKS for each partition.
+
+Order of the checks: acks; topic (UNKNOWN_TOPIC_OR_PARTITION, by id UNKNOWN_TOPIC_ID); that there is one batch of the
+current format (INVALID_RECORD); zstd below v7 (UNSUPPORTED_COMPRESSION_TYPE); leadership; min.insync.replicas for
+acks=all; what `Log.append_as_leader` checks.
+Missing records are an INVALID_RECORD. Nothing is awaited before the last partition is appended, so one connection's
+batches lie in the log in the order in which they were sent.
+
+KIP-98 (idempotence), KIP-110 (zstd), KIP-467 (record errors), KIP-516 (v13: topic ids).
+"""
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from odradek.handlers.registry import CloseConnection, answer_for, handles
+from odradek.log.errors import RecordErrors
+from odradek.log.log import AppendResult
+from odradek.log.validation import read_batch
+from odradek.partition import Partition
+from odradek_protocol.connection import Request
+from odradek_protocol.errors import BrokerError, Error
+from odradek_protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    RecordError,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from odradek_protocol.records.batch import RecordBatch
+from odradek_protocol.records.compression import Codec
+
+if TYPE_CHECKING:
+    from odradek.node import Node
+    from odradek.server import Connection
+
+FIRST_WITH_ZSTD = 7
+FIRST_WITH_TOPIC_IDS = 13
+
+ACKS_ALL = -1
+ACKS_NONE = 0
+ACKS_LEADER = 1
+
+WITHOUT_LOG_START = frozenset(
+    {
+        Error.NOT_LEADER_OR_FOLLOWER,
+        Error.CORRUPT_MESSAGE,
+        Error.MESSAGE_TOO_LARGE,
+        Error.RECORD_LIST_TOO_LARGE,
+        Error.KAFKA_STORAGE_ERROR,
+    }
+)
+"""Errors of an append whose reply does not tell the log start offset."""
+
+
+@handles(ProduceRequest)
+async def produce(node: "Node", connection: "Connection", request: Request[ProduceRequest]) -> ProduceResponse | None:
+    """Answer a Produce; None for acks=0.
+
+    Raises CloseConnection when an append with acks=0 failed.
+    """
+    body = request.body
+    appended: list[tuple[Partition, AppendResult, PartitionProduceResponse]] = []
+    topics = []
+    for topic in body.topic_data:
+        replies = []
+        for data in topic.partition_data:
+            partition = None
+            try:
+                partition, records, batch = _admit(node, request, topic, data)
+                result = partition.append(records, batch=batch)
+            except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
+                replies.append(_refusal(request, partition, data.index, error))
+                continue
+            reply = PartitionProduceResponse(
+                index=data.index,
+                error_code=0,
+                base_offset=result.base_offset,
+                log_append_time_ms=result.log_append_time_ms,
+                log_start_offset=result.log_start_offset,
+            )
+            replies.append(reply)
+            if partition.must_flush or (body.acks == ACKS_ALL and partition.high_watermark <= result.last_offset):
+                appended.append((partition, result, reply))
+        topics.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=replies))
+    if appended:
+        deadline = trio.current_time() + body.timeout_ms / 1000
+        for partition, result, reply in appended:
+            await _settle(partition, result, reply, request, deadline)
+    if body.acks == ACKS_NONE:
+        _close_if_refused(topics, request)
+        return None
+    return ProduceResponse(responses=topics)
+
+
+def _admit(
+    node: "Node", request: Request[ProduceRequest], topic: TopicProduceData, data: PartitionProduceData
+) -> tuple[Partition, memoryview, RecordBatch]:
+    """The partition of `data`, its records and their header, once all has passed that is checked before the log."""
+    acks = request.body.acks
+    if acks not in (ACKS_ALL, ACKS_LEADER, ACKS_NONE):
+        raise BrokerError(Error.INVALID_REQUIRED_ACKS)
+    if request.version >= FIRST_WITH_TOPIC_IDS:
+        partition = node.partitions.get_by_id(topic.topic_id, data.index)
+        unknown = Error.UNKNOWN_TOPIC_ID
+    else:
+        partition = node.partitions.get(topic.name, data.index)
+        unknown = Error.UNKNOWN_TOPIC_OR_PARTITION
+    if partition is None:
+        raise BrokerError(unknown)
+    records = data.records
+    if records is None:
+        raise BrokerError(Error.INVALID_RECORD, f"partition {data.index} has no records")
+    batch = read_batch(records)
+    if request.version < FIRST_WITH_ZSTD and batch.codec == Codec.ZSTD:
+        raise BrokerError(Error.UNSUPPORTED_COMPRESSION_TYPE, f"Produce version {request.version} has no zstd")
+    if acks == ACKS_ALL:
+        partition.check_leader()
+        partition.check_enough_replicas()
+    return partition, records, batch
+
+
+def _refusal(
+    request: Request[ProduceRequest], partition: Partition | None, index: int, error: Exception
+) -> PartitionProduceResponse:
+    code, message = answer_for(error, request)
+    known = partition is not None and code not in WITHOUT_LOG_START
+    record_errors: list[RecordError] = []
+    if isinstance(error, RecordErrors):
+        record_errors = [
+            RecordError(batch_index=position, batch_index_error_message=text) for position, text in error.record_errors
+        ]
+    return PartitionProduceResponse(
+        index=index,
+        error_code=code,
+        base_offset=-1,
+        log_start_offset=partition.log_start_offset if partition is not None and known else -1,
+        record_errors=record_errors,
+        error_message=message or None,
+    )
+
+
+async def _settle(
+    partition: Partition,
+    result: AppendResult,
+    reply: PartitionProduceResponse,
+    request: Request[ProduceRequest],
+    deadline: float,
+) -> None:
+    """Wait until an append is as safe as the topic and the request ask; an error goes into `reply`."""
+    try:
+        if partition.must_flush:
+            await partition.flush()
+        if request.body.acks == ACKS_ALL:
+            await partition.wait_committed(result.last_offset, deadline - trio.current_time())
+    except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
+        code, message = answer_for(error, request)
+        reply.error_code, reply.error_message = code, message or None
+        reply.base_offset = reply.log_append_time_ms = -1
+
+
+def _close_if_refused(topics: list[TopicProduceResponse], request: Request[ProduceRequest]) -> None:
+    refused = [(topic.name, reply) for topic in topics for reply in topic.partition_responses if reply.error_code]
+    if refused:
+        raise CloseConnection(f"{request!r} with acks=0 was refused: {refused}")

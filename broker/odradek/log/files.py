@@ -1,0 +1,189 @@
+"""The only place where the log store touches the operating system.
+
+A `Files` is handed down to whatever opens, writes or removes a file, so that a test can pass one that fails. Errors
+are the operating system's own (OSError); who writes decides what they mean.
+
+A `FileHandle` is a file descriptor that lives as long as somebody holds it: a segment may be deleted, and its
+descriptor put away by the cache, while a slice of it is still being sent.
+"""
+
+import errno
+import fcntl
+import os
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+__all__ = ["FileCache", "FileHandle", "Files", "HandleOwner"]
+
+
+class FileHandle:
+    """An open file. The descriptor is closed with the last reference to the handle."""
+
+    __slots__ = ("_close", "fd")
+
+    def __init__(self, fd: int, close: Callable[[int], None]) -> None:
+        self.fd = fd
+        self._close = close
+
+    def __del__(self) -> None:
+        self._close(self.fd)
+
+
+class Files:
+    """Calls to the operating system. `pwrite` may write less than asked, as the operating system may."""
+
+    pwrite = staticmethod(os.pwrite)
+    """(fd, data, position) -> bytes written."""
+    pread = staticmethod(os.pread)
+    """(fd, size, position) -> at most `size` bytes."""
+    fsync = staticmethod(os.fsync)
+    rename = staticmethod(os.replace)
+    unlink = staticmethod(os.unlink)
+    mkdir = staticmethod(os.mkdir)
+    rmdir = staticmethod(os.rmdir)
+    ftruncate = staticmethod(os.ftruncate)
+    close = staticmethod(os.close)
+
+    def open(self, path: str, *, create: bool = False) -> FileHandle:
+        """Open for reading and writing; `create` makes the file when there is none."""
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return FileHandle(os.open(path, flags, 0o644), self.close)
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def names(self, directory: str) -> list[str]:
+        """The sorted names of what lies in a folder."""
+        return sorted(os.listdir(directory))
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def make_directories(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def read(self, path: str) -> bytes:
+        """The whole file. Raises FileNotFoundError."""
+        handle = self.open_for_reading(path)
+        parts = []
+        position = 0
+        while part := self.pread(handle.fd, 1 << 20, position):
+            parts.append(part)
+            position += len(part)
+        return b"".join(parts)
+
+    def open_for_reading(self, path: str) -> FileHandle:
+        return FileHandle(os.open(path, os.O_RDONLY | os.O_CLOEXEC), self.close)
+
+    def write_at(self, fd: int, data: bytes | bytearray | memoryview, position: int) -> None:
+        """Write all of `data`. Raises OSError when that fails; what lies at `position` is undefined then."""
+        view = memoryview(data)
+        while view:
+            written = self.pwrite(fd, view, position)
+            if written == 0:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            view = view[written:]
+            position += written
+
+    def read_at(self, fd: int, size: int, position: int) -> bytes:
+        """Exactly `size` bytes. Raises OSError, also when the file ends before."""
+        data = self.pread(fd, size, position)
+        while len(data) < size:
+            more = self.pread(fd, size - len(data), position + len(data))
+            if not more:
+                raise OSError(errno.EIO, f"the file ends at {position + len(data)}, before {position + size}")
+            data += more
+        return data
+
+    def replace(self, path: str, data: bytes, *, durable: bool) -> None:
+        """Put a whole new content in place of a file in one step: nobody sees half of it.
+
+        With `durable` it is on the disk when this returns; otherwise a crash of the machine may bring back the old
+        content.
+        """
+        temporary = path + ".tmp"
+        handle = self.open(temporary, create=True)
+        self.ftruncate(handle.fd, 0)
+        self.write_at(handle.fd, data, 0)
+        if durable:
+            self.fsync(handle.fd)
+        self.rename(temporary, path)
+        if durable:
+            self.sync(os.path.dirname(path))
+
+    def sync(self, path: str) -> None:
+        """Make a file's content durable, or the names in a folder: files made, renamed and removed."""
+        handle = self.open_for_reading(path)
+        self.fsync(handle.fd)
+
+    def truncate(self, path: str, size: int) -> None:
+        """Cut or lengthen a file; one that is not there is made."""
+        handle = self.open(path, create=True)
+        self.ftruncate(handle.fd, size)
+
+    def unlink_if_exists(self, path: str) -> None:
+        try:
+            self.unlink(path)
+        except FileNotFoundError:
+            return
+
+    def lock(self, path: str) -> FileHandle | None:
+        """Lock a file for this process until the handle goes. None when another one holds the lock."""
+        handle = self.open(path, create=True)
+        try:
+            fcntl.flock(handle.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return None
+        return handle
+
+
+class HandleOwner(Protocol):
+    """Something with a file that it can open again. `used` is set by the owner whenever it uses its handle."""
+
+    handle: FileHandle | None
+    used: bool
+
+    def release(self) -> None:
+        """Let go of the handle, and of whatever else can be had again from disk."""
+
+
+class FileCache:
+    """Bounds the number of descriptors that segments keep open.
+
+    Second chance instead of an exact LRU: a use costs the owner one assignment, and the price of order is paid only
+    when a file is opened.
+    """
+
+    __slots__ = ("_owners", "capacity")
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self._owners: deque[HandleOwner] = deque()
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    def add(self, owner: HandleOwner) -> None:
+        """Count the handle that `owner` has just opened, and put away another one when there are too many."""
+        owners = self._owners
+        while len(owners) >= self.capacity:
+            oldest = owners.popleft()
+            if oldest.used and oldest.handle is not None:
+                oldest.used = False
+                owners.append(oldest)
+            else:
+                oldest.release()
+        owners.append(owner)
+
+    def discard(self, owner: HandleOwner) -> None:
+        """Put away the handle of an owner that goes."""
+        if owner.handle is not None:
+            owner.release()
+            self._owners.remove(owner)

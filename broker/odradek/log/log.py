@@ -1,0 +1,586 @@
+"""A log: the records of one partition, in segments.
+
+Rules:
+
+- Check, write, publish. A batch is in the log once all of it is in the file; offset, producers, epochs and transactions
+  change only then, and nothing between can fail. A write that fails leaves the log as it was.
+- Offsets are given once. They never go back but by `truncate_to`.
+- An active segment takes the appends; those before it are sealed and never change, but for compaction.
+- What is on the disk for certain ends at `recovery_point`, which moves when an fsync has succeeded. After one that
+  failed nobody knows what is on the disk, and the log refuses everything until it is loaded again.
+- Not safe against concurrent use, but for `PendingFlush.run`, which is for another thread.
+"""
+
+import logging
+import os
+import random
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from odradek.log import retention, snapshots
+from odradek.log.aborted import AbortedEntry, AbortedTransaction
+from odradek.log.epochs import LeaderEpochs
+from odradek.log.files import FileCache, Files
+from odradek.log.flush import PendingFlush
+from odradek.log.producers import EndMarker, Producers
+from odradek.log.segment import LogSlice, Segment
+from odradek.log.segments import SegmentList
+from odradek.log.timestamps import TimestampOffset
+from odradek.log.validation import (
+    Origin,
+    apply_timestamp_type,
+    check_client_batch,
+    check_integrity,
+    check_keys,
+    read_batch,
+    read_end_marker,
+    read_run,
+    recompress_for_topic,
+    split_run,
+)
+from odradek_protocol.errors import BrokerError, Error, ProtocolError
+from odradek_protocol.records.batch import CONTROL, RecordBatch, stamp
+
+if TYPE_CHECKING:
+    from odradek.log.config import LogConfig
+
+__all__ = ["AppendResult", "Log", "LogSlice", "Origin", "TimestampOffset"]
+
+logger = logging.getLogger(__name__)
+
+DELETED_SUFFIX = ".deleted"
+
+
+class AppendResult:
+    """What became of a batch. `log_append_time_ms` is -1 where the producer's own timestamps are kept."""
+
+    __slots__ = ("base_offset", "duplicate", "last_offset", "log_append_time_ms", "log_start_offset")
+
+    def __init__(
+        self,
+        base_offset: int,
+        last_offset: int,
+        log_append_time_ms: int,
+        log_start_offset: int,
+        duplicate: bool = False,
+    ) -> None:
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.log_append_time_ms = log_append_time_ms
+        self.log_start_offset = log_start_offset
+        self.duplicate = duplicate
+
+
+class Log:
+    """The log of one partition. Made by `recover.open_log`."""
+
+    __slots__ = (
+        "_cache",
+        "_deleted_files",
+        "_files",
+        "_segments",
+        "_truncations",
+        "_unsynced",
+        "active",
+        "config",
+        "directory",
+        "epochs",
+        "failed",
+        "log_end_offset",
+        "log_start_offset",
+        "partition",
+        "producers",
+        "recovery_point",
+        "topic",
+    )
+
+    def __init__(
+        self, directory: str, topic: str, partition: int, config: "LogConfig", files: Files, cache: FileCache
+    ) -> None:
+        """A log without a segment: `adopt_segments` comes next."""
+        self.directory = directory
+        self.topic = topic
+        self.partition = partition
+        self.config = config
+        self.epochs = LeaderEpochs(directory, files)
+        self.producers = Producers()
+        self.log_start_offset = 0
+        """The first offset that may be read."""
+        self.log_end_offset = 0
+        """The offset that the next record gets."""
+        self.recovery_point = 0
+        """Everything below this offset is on the disk."""
+        self.failed: str | None = None
+        """Why nothing may be read or written any more."""
+        self.active: Segment
+        self._segments = SegmentList()
+        self._files = files
+        self._cache = cache
+        self._truncations = 0
+        self._unsynced = {directory, os.path.dirname(directory)}
+        """Files and folders that changed besides the segments, and are not known to be on the disk."""
+        self._deleted_files: list[tuple[int, str]] = []
+
+    def __repr__(self) -> str:
+        return f"Log({self.topic}-{self.partition}, offsets {self.log_start_offset} to {self.log_end_offset})"
+
+    # -- what is known ----------------------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """Bytes in all segments."""
+        return sum(segment.size for segment in self._segments.items)
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments, oldest first; the last one is active."""
+        return tuple(self._segments.items)
+
+    @property
+    def unflushed_messages(self) -> int:
+        return self.log_end_offset - self.recovery_point
+
+    @property
+    def latest_epoch(self) -> int:
+        """The newest leader epoch that has records here, or was assigned; -1 for none."""
+        return self.epochs.latest
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """The first offset of the oldest open transaction."""
+        return self.producers.first_unstable_offset
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """The offset below which consumers of committed records may read: no transaction is open below it, and the
+        markers of those that ended are below the high watermark themselves.
+        """
+        producers = self.producers
+        if producers.first_unstable_offset is None and not producers.undecided:
+            return high_watermark
+        return producers.last_stable_offset(high_watermark)
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int] | None:
+        """See `LeaderEpochs.end_offset_for`."""
+        return self.epochs.end_offset_for(epoch, self.log_end_offset)
+
+    # -- appending --------------------------------------------------------------------------------------------------
+
+    def append_as_leader(
+        self,
+        records: memoryview,
+        leader_epoch: int,
+        now_ms: int,
+        origin: Origin = Origin.CLIENT,
+        batch: RecordBatch | None = None,
+    ) -> AppendResult:
+        """Give one batch the next offsets and write it.
+
+        `batch` is what `read_batch` gave for `records`, where that has been called already. `records` is changed in
+        place: offset, leader epoch, and timestamps where the topic asks for it. A repetition of a batch that an
+        idempotent producer sent before is not written again: the result is that of the first time, and `duplicate`.
+
+        Raises BrokerError: INVALID_RECORD, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE (larger than a
+        segment), INVALID_TIMESTAMP, UNKNOWN_SERVER_ERROR (records that are not what their codec makes),
+        INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE, TRANSACTION_COORDINATOR_FENCED,
+        KAFKA_STORAGE_ERROR; those about single records are RecordErrors.
+        """
+        if self.failed is not None:
+            raise self._storage_error(self.failed)
+        config = self.config
+        batch = batch or read_batch(records)
+        check_integrity(records, batch, config.max_message_bytes, origin)
+        if origin is Origin.CLIENT:
+            check_client_batch(records, batch)
+        if config.compression_type != "producer":
+            records, batch = recompress_for_topic(records, batch, config)
+        if len(records) != batch.size:
+            records = records[: batch.size]
+        if "compact" in config.cleanup_policy and not batch.attributes & CONTROL:
+            check_keys(records, f"{self.topic}-{self.partition}")
+        append_time_ms = apply_timestamp_type(records, batch, now_ms, config)
+        if batch.size > config.segment_bytes:
+            raise BrokerError(Error.RECORD_LIST_TOO_LARGE, f"{batch.size} bytes are more than a segment holds")
+        marker = None
+        if batch.producer_id >= 0:
+            if origin is Origin.CLIENT:
+                duplicate = self.producers.find_duplicate(batch)
+                if duplicate is not None:
+                    time_ms = duplicate.timestamp if append_time_ms >= 0 else -1
+                    return AppendResult(
+                        duplicate.base_offset, duplicate.last_offset, time_ms, self.log_start_offset, duplicate=True
+                    )
+                self.producers.check(batch)
+            else:
+                marker = self._check_coordinator_batch(records, batch)
+        base_offset = self.log_end_offset
+        last_offset = base_offset + batch.last_offset_delta
+        stamp(records, 0, base_offset, leader_epoch)
+        self._write(records, base_offset, last_offset, batch.max_timestamp, last_offset, now_ms)
+        if leader_epoch > self.epochs.latest:
+            self.assign_epoch(leader_epoch, base_offset)
+        if batch.producer_id >= 0:
+            self.account_for(self.active, batch, base_offset, marker)
+        return AppendResult(base_offset, last_offset, append_time_ms, self.log_start_offset)
+
+    def _check_coordinator_batch(self, records: memoryview, batch: RecordBatch) -> EndMarker | None:
+        marker = read_end_marker(records) if batch.attributes & CONTROL else None
+        if marker is None:
+            self.producers.check_epoch(batch)
+        else:
+            self.producers.check_marker(batch, marker)
+        return marker
+
+    def append_as_follower(self, records: memoryview, now_ms: int = 0) -> AppendResult:
+        """Write the batches that the partition's leader sent, with the offsets and epochs that they have.
+
+        A batch that is cut off at the end is left out; without a whole one, nothing happens and both offsets of the
+        result are -1. Raises BrokerError: CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE (they do not follow this log),
+        KAFKA_STORAGE_ERROR; batches before the one at fault may have been written then.
+        """
+        if self.failed is not None:
+            raise self._storage_error(self.failed)
+        run = read_run(records, self.log_end_offset)
+        if not run:
+            return AppendResult(-1, -1, -1, self.log_start_offset)
+        for part in split_run(run, self.config.segment_bytes):
+            self._append_run(records, part, now_ms)
+        return AppendResult(run[0][1].base_offset, run[-1][1].last_offset, -1, self.log_start_offset)
+
+    def _append_run(self, records: memoryview, run: list[tuple[int, RecordBatch]], now_ms: int) -> None:
+        start, first = run[0]
+        position, last = run[-1]
+        newest = max((batch for _, batch in run), key=lambda batch: batch.max_timestamp)
+        markers = {
+            position: read_end_marker(records[position : position + batch.size])
+            for position, batch in run
+            if batch.attributes & CONTROL
+        }
+        self._write(
+            records[start : position + last.size],
+            first.base_offset,
+            last.last_offset,
+            newest.max_timestamp,
+            newest.last_offset,
+            now_ms,
+        )
+        for position, batch in run:
+            if batch.partition_leader_epoch > self.epochs.latest:
+                self.assign_epoch(batch.partition_leader_epoch, batch.base_offset)
+            if batch.producer_id >= 0:
+                self.account_for(self.active, batch, batch.base_offset, markers.get(position))
+
+    def _write(
+        self,
+        records: memoryview,
+        base_offset: int,
+        last_offset: int,
+        max_timestamp: int,
+        max_timestamp_offset: int,
+        now_ms: int,
+    ) -> None:
+        active = self.active
+        config = self.config
+        if active.must_roll(len(records), last_offset, max_timestamp, now_ms, config):
+            active = self._roll(base_offset, now_ms)
+        try:
+            active.append(records, last_offset, max_timestamp, max_timestamp_offset, config.index_interval_bytes)
+        except OSError as error:
+            raise self._storage_error(f"writing at offset {base_offset} failed: {error}") from error
+        self.log_end_offset = last_offset + 1
+
+    def account_for(self, segment: Segment, batch: RecordBatch, base_offset: int, marker: EndMarker | None) -> None:
+        """Let the producers know of a batch that has been written to `segment`."""
+        producers = self.producers
+        if marker is None:
+            if not batch.attributes & CONTROL:
+                producers.update(batch, base_offset)
+            return
+        ended = producers.end_transaction(batch, base_offset, marker)
+        if ended is not None and not marker.committed:
+            unstable = producers.first_unstable_offset
+            stable = base_offset + 1 if unstable is None else unstable
+            segment.indexes.aborted.entries.append(AbortedEntry(*ended, stable))
+
+    def assign_epoch(self, epoch: int, start_offset: int) -> None:
+        """Note that the leader of `epoch` writes from `start_offset` on."""
+        self._unsynced.add(self.epochs.path)
+        try:
+            self.epochs.assign(epoch, start_offset)
+        except OSError as error:
+            # The epochs stand in the batches too, from where a recovery takes them.
+            logger.warning("%s could not be written: %s", self.epochs.path, error)
+
+    def roll(self, now_ms: int) -> None:
+        """Begin a new segment, unless the active one is empty. Raises KAFKA_STORAGE_ERROR."""
+        if self.active.size:
+            self._roll(self.log_end_offset, now_ms)
+
+    def _roll(self, base_offset: int, now_ms: int) -> Segment:
+        old = self.active
+        new = Segment(self.directory, base_offset, self._files, self._cache, now_ms)
+        jitter_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        new.jitter_ms = int(random.random() * jitter_ms)  # noqa: S311 - spreads work, keeps no secret
+        try:
+            new.create()
+            old.seal()
+            snapshot = snapshots.save(self._files, self.directory, base_offset, self.producers)
+        except OSError as error:
+            self._remove_segments([new])
+            old.sealed = False
+            raise self._storage_error(f"a segment at offset {base_offset} could not be made: {error}") from error
+        self._unsynced |= {self.directory, snapshot}
+        empty = [old] if not old.size else []
+        self.adopt_segments([segment for segment in self._segments.items if segment not in empty] + [new])
+        self._remove_segments(empty)
+        return new
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def read(self, offset: int, max_bytes: int, end_offset: int, *, at_least_one: bool) -> LogSlice | None:
+        """Whole batches from the one that holds `offset` on, all below `end_offset` and in one segment.
+
+        At most `max_bytes`; with `at_least_one` the first batch is given even if it is larger. None when nothing is
+        there or fits. Raises OFFSET_OUT_OF_RANGE for an offset before the log's start or behind its end;
+        KAFKA_STORAGE_ERROR.
+        """
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise BrokerError(
+                Error.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} of {self.topic}-{self.partition} is not between {self.log_start_offset} and "
+                f"{self.log_end_offset}",
+            )
+        if offset >= end_offset or offset == self.log_end_offset:
+            return None
+        if self.failed is not None:
+            raise self._storage_error(self.failed)
+        try:
+            return self._segments.read(offset, max_bytes, end_offset, at_least_one)
+        except OSError as error:
+            raise self._storage_error(f"reading at offset {offset} failed: {error}") from error
+
+    def offset_for_timestamp(self, timestamp_ms: int, end_offset: int) -> TimestampOffset | None:
+        """The first record, by offset, whose timestamp is at least `timestamp_ms`; None when it is not below
+        `end_offset`. Raises KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
+        """
+        with self._reading():
+            found = self._segments.find_timestamp(timestamp_ms, self.log_start_offset)
+        return found if found is not None and found.offset < end_offset else None
+
+    def max_timestamp(self, end_offset: int) -> TimestampOffset | None:
+        """The record with the largest timestamp, the first one among equals; None when it is not below `end_offset`.
+
+        Raises KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
+        """
+        with self._reading():
+            found = self._segments.find_max_timestamp()
+        return found if found is not None and found.offset < end_offset else None
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions with records from `start_offset` to below `end_offset`; in the order of their
+        markers. Raises KAFKA_STORAGE_ERROR.
+        """
+        with self._reading():
+            return self._segments.aborted_transactions(start_offset, end_offset)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """What goes wrong while reading, as errors for a client."""
+        try:
+            yield
+        except OSError as error:
+            raise self._storage_error(f"reading failed: {error}") from error
+        except ProtocolError as error:
+            raise BrokerError(Error.CORRUPT_MESSAGE, f"{self.directory}: {error}") from error
+
+    # -- shrinking --------------------------------------------------------------------------------------------------
+
+    def increment_log_start_offset(self, offset: int) -> None:
+        """Let the log begin at `offset`, if it begins before; the files go with `delete_old_segments`.
+
+        Raises OFFSET_OUT_OF_RANGE behind the end of the log.
+        """
+        if offset > self.log_end_offset:
+            raise BrokerError(
+                Error.OFFSET_OUT_OF_RANGE,
+                f"{self.topic}-{self.partition} ends at {self.log_end_offset}, it cannot start at {offset}",
+            )
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            try:
+                self.epochs.truncate_from_start(offset)
+            except OSError as error:
+                logger.warning("%s could not be written: %s", self.epochs.path, error)
+
+    def delete_old_segments(self, now_ms: int, high_watermark: int | None = None) -> int:
+        """Delete the oldest segments that retention gives up; give how many.
+
+        By time (the largest timestamp in a segment), by size, and what lies before the start of the log; the first two
+        only where `cleanup.policy` has "delete". Nothing at or above `high_watermark` (None: the log's end) goes. When
+        all segments are to go, a new one is begun first. The files are renamed to end in ".deleted", and removed after
+        `file.delete.delay.ms` by this method. Raises KAFKA_STORAGE_ERROR.
+        """
+        with self._reading():
+            self.purge(now_ms)
+            limit = self.log_end_offset if high_watermark is None else min(high_watermark, self.log_end_offset)
+            count = retention.count_deletable(self, now_ms, limit)
+            if not count:
+                return 0
+            if count == len(self._segments.items):
+                self._roll(self.log_end_offset, now_ms)
+            deleted = self._segments.items[:count]
+            due_ms = now_ms + self.config.file_delete_delay_ms
+            for segment in deleted:
+                segment.discard()
+                for path in segment.existing_files():
+                    self._files.rename(path, path + DELETED_SUFFIX)
+                    self._deleted_files.append((due_ms, path + DELETED_SUFFIX))
+            self.adopt_segments(self._segments.items[count:])
+            self.increment_log_start_offset(self._segments.bases[0])
+            snapshots.remove_superfluous(self._files, self.directory, min(self.recovery_point, self.active.base_offset))
+        logger.info("%s: %d segments before offset %d are deleted", self.directory, count, self._segments.bases[0])
+        return count
+
+    def purge(self, now_ms: int) -> None:
+        """Remove the files of deleted segments whose time has come. Raises OSError."""
+        while self._deleted_files and self._deleted_files[0][0] <= now_ms:
+            self._files.unlink_if_exists(self._deleted_files.pop(0)[1])
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop everything from the batch that holds `offset` on, as a follower that has more than its leader does.
+
+        Raises KAFKA_STORAGE_ERROR; the log then fails, as nobody knows what is left.
+        """
+        if offset >= self.log_end_offset:
+            return
+        if offset < self._segments.bases[0]:
+            self.truncate_fully_and_start_at(offset)
+            return
+        with self._changing("truncating"):
+            keep = bisect_right(self._segments.bases, offset)
+            self._remove_segments(self._segments.items[keep:])
+            self.adopt_segments(self._segments.items[:keep])
+            self.active.truncate_to(offset)
+            self._restart_at(self.active.next_offset)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop everything, and go on at `offset`. Raises KAFKA_STORAGE_ERROR; the log then fails."""
+        with self._changing("truncating"):
+            self._remove_segments(self._segments.items)
+            first = Segment(self.directory, offset, self._files, self._cache, 0)
+            first.create()
+            self.adopt_segments([first])
+            self.log_start_offset = offset
+            self.epochs.clear()
+            snapshots.remove_after(self._files, self.directory, -1)
+            self._restart_at(offset)
+
+    def _restart_at(self, end_offset: int) -> None:
+        self.log_end_offset = end_offset
+        self.log_start_offset = min(self.log_start_offset, end_offset)
+        self.recovery_point = min(self.recovery_point, end_offset)
+        self._truncations += 1
+        self._unsynced.add(self.directory)
+        self.epochs.truncate_from_end(end_offset)
+        snapshots.remove_after(self._files, self.directory, end_offset)
+        self.reload_producers()
+
+    @contextmanager
+    def _changing(self, what: str) -> Iterator[None]:
+        """A change of several files: one that fails half way makes the log fail."""
+        if self.failed is not None:
+            raise self._storage_error(self.failed)
+        try:
+            yield
+        except OSError as error:
+            self.failed = f"{what} it failed: {error}"
+            raise self._storage_error(self.failed) from error
+
+    def _remove_segments(self, segments: list[Segment]) -> None:
+        """Remove files; what is left of them where that fails is removed or replaced when their offset comes again."""
+        for segment in segments:
+            segment.discard()
+            for path in segment.existing_files():
+                self._files.unlink_if_exists(path)
+
+    def adopt_segments(self, segments: list[Segment]) -> None:
+        """Make these the log's segments; the last one is active."""
+        self._segments.replace(segments)
+        self.active = segments[-1]
+
+    def reload_producers(self) -> None:
+        """Build the producers' state again: the newest snapshot, and the batches behind it. Raises OSError."""
+        producers = self.producers
+        start = snapshots.load_newest(self._files, self.directory, self.log_end_offset, producers) or 0
+        for segment in self._segments.from_offset(start):
+            for position, batch in segment.walk(0):
+                if batch.producer_id < 0 or batch.base_offset < start:
+                    continue
+                if not batch.attributes & CONTROL:
+                    producers.update(batch, batch.base_offset)
+                elif (marker := read_end_marker(segment.read(position, batch.size))) is not None:
+                    producers.end_transaction(batch, batch.base_offset, marker)
+
+    # -- to the disk ------------------------------------------------------------------------------------------------
+
+    def prepare_flush(self, offset: int | None = None) -> PendingFlush:
+        """What has to be done for everything below `offset` (None: all there is) to be on the disk.
+
+        Call its `run`, in whatever thread, then `flush_done`. Raises KAFKA_STORAGE_ERROR.
+        """
+        if self.failed is not None:
+            raise self._storage_error(self.failed)
+        end = self.log_end_offset if offset is None else min(offset, self.log_end_offset)
+        handles, paths = [], []
+        with self._changing("flushing"):
+            for segment in self._segments.from_offset(self.recovery_point):
+                if segment.base_offset >= end:
+                    break
+                handles.append(segment.open())
+                if segment is not self.active:
+                    # A recovery trusts these from now on; those of the segment that it scans are made again.
+                    segment.save_indexes()
+                    paths += segment.existing_files()[1:]
+        paths += self._unsynced
+        self._unsynced.clear()
+        return PendingFlush(self, self._files, end, self._truncations, handles, paths)
+
+    def flush_done(self, flush: PendingFlush) -> None:
+        """Move the recovery point to where `flush` went, unless the log was truncated meanwhile.
+
+        Raises KAFKA_STORAGE_ERROR.
+        """
+        if flush.truncations != self._truncations:
+            return
+        self.recovery_point = max(self.recovery_point, flush.offset)
+        with self._reading():
+            before = self._segments.from_offset(self.recovery_point)[0].base_offset
+            snapshots.remove_superfluous(self._files, self.directory, before)
+
+    def expire_producers(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget the producers that wrote nothing for `expiration_ms` (`producer.id.expiration.ms`)."""
+        self.producers.expire(now_ms - expiration_ms)
+
+    def close(self) -> None:
+        """Complete the files, bring them to the disk, and note the producers. Raises KAFKA_STORAGE_ERROR."""
+        with self._changing("closing"):
+            pending = self.prepare_flush()
+            self.active.seal()
+            if self.log_end_offset > self.recovery_point:
+                pending.add_paths(self.active.existing_files()[1:])
+            if self.producers.by_id or snapshots.offsets_of(self._files, self.directory):
+                path = snapshots.save(self._files, self.directory, self.log_end_offset, self.producers)
+                pending.add_paths([path])
+            pending.run()
+            self.flush_done(pending)
+        self.discard()
+        self.failed = "it is closed"
+
+    def discard(self) -> None:
+        """Let go of the files, whatever is or is not written; for a log that is deleted or given up."""
+        for segment in self._segments.items:
+            segment.discard()
+
+    def _storage_error(self, message: str) -> BrokerError:
+        return BrokerError(Error.KAFKA_STORAGE_ERROR, f"{self.directory}: {message}")

@@ -1,0 +1,400 @@
+"""One segment of a log: the batches from a base offset on, and their indexes.
+
+`size` and `next_offset` say what is published. A write goes to `size`, and moves it only when all of it succeeded; what
+lies behind `size` in the file is nobody's, and is cut off before anything else is written.
+
+Batches in a segment ascend, but need not touch: compaction leaves holes between offsets.
+"""
+
+import logging
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Self
+
+from odradek.log.aborted import AbortedIndex
+from odradek.log.files import FileCache, FileHandle, Files
+from odradek.log.index import Indexes
+from odradek_protocol.errors import ProtocolError
+from odradek_protocol.records.batch import HEADER_SIZE, RecordBatch, read_header
+from odradek_protocol.schema import Records
+
+if TYPE_CHECKING:
+    from odradek.log.config import LogConfig
+
+__all__ = ["INDEX_SUFFIXES", "MAX_RELATIVE_OFFSET", "NO_TIMESTAMP", "LogSlice", "Segment", "file_name"]
+
+logger = logging.getLogger(__name__)
+
+INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
+NO_TIMESTAMP = -1
+MAX_RELATIVE_OFFSET = 2**31 - 1
+"""Index entries hold offsets relative to the segment's base in an int32."""
+
+INDEX_INTERVAL_BYTES = 4096
+"""Kafka's default of `index.interval.bytes`, for indexes that are rebuilt where no configuration is at hand."""
+_UNREAD = -2
+"""Stands for a timestamp that is on disk and was not needed yet."""
+_WALK_BYTES = 16 * 1024
+"""Read at once when looking for batch headers: a few index intervals, so that one read usually does."""
+
+
+def file_name(offset: int, suffix: str) -> str:
+    """The name of a segment's file: the base offset in twenty digits."""
+    return f"{offset:020d}{suffix}"
+
+
+class LogSlice(Records):
+    """Whole batches that lie one behind the other in a segment file.
+
+    `file` stays open as long as the slice is held, even when the segment is deleted meanwhile. `first_offset` is the
+    base offset of the first batch (or, where compaction left a hole before it, an offset in that hole);
+    `next_offset` the one behind the last batch.
+    """
+
+    __slots__ = ("_files", "file", "first_offset", "next_offset", "position")
+
+    def __init__(
+        self, files: Files, file: FileHandle, position: int, size: int, first_offset: int, next_offset: int
+    ) -> None:
+        self.size = size
+        self.file = file
+        self.position = position
+        self.first_offset = first_offset
+        self.next_offset = next_offset
+        self._files = files
+
+    def read_bytes(self) -> bytes:
+        """The batches themselves. Raises OSError."""
+        return self._files.read_at(self.file.fd, self.size, self.position)
+
+
+class Segment:
+    """A segment. The last one of a log is active: it is appended to, and its indexes are in memory."""
+
+    __slots__ = (
+        "_cache",
+        "_files",
+        "_indexes",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "_pwrite",
+        "_unindexed_bytes",
+        "base_offset",
+        "created_ms",
+        "first_timestamp",
+        "handle",
+        "jitter_ms",
+        "next_offset",
+        "path",
+        "sealed",
+        "size",
+        "torn",
+        "used",
+    )
+
+    def __init__(self, directory: str, base_offset: int, files: Files, cache: FileCache, now_ms: int) -> None:
+        """A segment without a byte; `create` makes its files."""
+        self.path = os.path.join(directory, file_name(base_offset, ".log"))
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.size = 0
+        self.created_ms = now_ms
+        self.first_timestamp = NO_TIMESTAMP
+        self.jitter_ms = 0
+        self.handle: FileHandle | None = None
+        self.used = False
+        self.sealed = False
+        self.torn = False
+        self._files = files
+        self._cache = cache
+        self._pwrite = files.pwrite
+        self._unindexed_bytes = 0
+        self._indexes: Indexes | None = Indexes(self.path[: -len(".log")], files)
+        self._max_timestamp = NO_TIMESTAMP
+        self._max_timestamp_offset = base_offset
+
+    @classmethod
+    def of_file(cls, directory: str, base_offset: int, files: Files, cache: FileCache, suffix: str = "") -> Self:
+        """A segment that is on disk, sealed. Its indexes are read when first needed; `next_offset` is not known yet.
+
+        `suffix` is that of a log file which is to become a segment. Raises OSError.
+        """
+        segment = cls(directory, base_offset, files, cache, 0)
+        segment.path += suffix
+        segment.size = files.size(segment.path)
+        segment.created_ms = files.modified_ms(segment.path)
+        segment.sealed = True
+        segment._indexes = None
+        segment._max_timestamp = _UNREAD
+        return segment
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path}, {self.size} bytes, next offset {self.next_offset})"
+
+    # -- the files --------------------------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        """Make the empty files; what bears their names already loses its content. Raises OSError."""
+        self.torn = True
+        self.open()
+        self.indexes.create()
+
+    def open(self) -> FileHandle:
+        """The handle of the log file, opened (and cleared of bytes that were never published) if need be."""
+        handle = self.handle
+        if handle is None:
+            handle = self._files.open(self.path, create=self.torn)
+            if self.torn:
+                self._files.ftruncate(handle.fd, self.size)
+                self.torn = False
+            self.handle = handle
+            self._cache.add(self)
+        self.used = True
+        return handle
+
+    def release(self) -> None:
+        """Let go of the descriptor, and in a sealed segment of the indexes: a full one has a few MB of them."""
+        self.handle = None
+        if self.sealed:
+            self._indexes = None
+
+    def seal(self) -> None:
+        """End appending: complete the files. Raises OSError."""
+        if self.torn:
+            self.open()
+        self.complete_indexes()
+        self.indexes.save()
+        self.sealed = True
+
+    def complete_indexes(self) -> None:
+        """Add the entry for the largest timestamp, which a segment that is no longer written to ends with."""
+        self.indexes.times.maybe_append(self._max_timestamp, self._max_timestamp_offset - self.base_offset)
+
+    def discard(self) -> None:
+        """Let go of the file, whatever is or is not written."""
+        self._cache.discard(self)
+
+    def save_indexes(self) -> None:
+        """Bring the index files up to what is in memory. Raises OSError."""
+        if self._indexes is not None:
+            self._indexes.save()
+
+    def existing_files(self) -> list[str]:
+        """The paths of the segment's files."""
+        stem = self.path[: -len(".log")]
+        return [path for suffix in (".log", *INDEX_SUFFIXES) if self._files.exists(path := stem + suffix)]
+
+    def modified_ms(self) -> int:
+        """When the log file was last written to. Raises OSError."""
+        return self._files.modified_ms(self.path)
+
+    # -- indexes ----------------------------------------------------------------------------------------------------
+
+    @property
+    def indexes(self) -> Indexes:
+        """The indexes, read or rebuilt if need be. Raises OSError."""
+        if self._indexes is None:
+            loaded = Indexes.load(self.path[: -len(".log")], self._files, self.size)
+            if loaded is None:
+                logger.warning("%s: its indexes are missing or make no sense, they are built again", self.path)
+                loaded = self._rebuild_indexes()
+            self._indexes = loaded
+        return self._indexes
+
+    def _rebuild_indexes(self) -> Indexes:
+        """Index the batches again by their headers, which do not tell of aborts: what is known of those is kept."""
+        twin = Segment(os.path.dirname(self.path), self.base_offset, self._files, self._cache, 0)
+        for _, batch in self.walk(0):
+            twin.publish(batch.size, batch.last_offset, batch.max_timestamp, batch.last_offset, INDEX_INTERVAL_BYTES)
+        twin.complete_indexes()
+        twin.indexes.aborted = Indexes.load_aborted(self.path[: -len(".log")], self._files) or AbortedIndex()
+        twin.indexes.create()
+        return twin.indexes
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp in the segment, -1 for none. Raises OSError."""
+        if self._max_timestamp == _UNREAD:
+            self._read_max_timestamp()
+        return self._max_timestamp
+
+    @property
+    def max_timestamp_offset(self) -> int:
+        """The last offset of the batch that has the largest timestamp. Raises OSError."""
+        if self._max_timestamp == _UNREAD:
+            self._read_max_timestamp()
+        return self._max_timestamp_offset
+
+    def _read_max_timestamp(self) -> None:
+        """A complete time index ends with the largest timestamp; retention, which asks for it, needs no more of it."""
+        last = None if self._indexes else Indexes.load_last_time(self.path[: -len(".log")], self._files)
+        if last is None:
+            times = self.indexes.times
+            last = (times.timestamps[-1], times.offsets[-1]) if times.timestamps else (NO_TIMESTAMP, 0)
+        self._max_timestamp, self._max_timestamp_offset = last[0], self.base_offset + last[1]
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+
+    def append(
+        self, data: memoryview, last_offset: int, max_timestamp: int, max_timestamp_offset: int, interval: int
+    ) -> None:
+        """Write batches at the end and publish them. Raises OSError; nothing is published then.
+
+        The arguments are those of `publish`.
+        """
+        handle = self.handle
+        if handle is None:
+            handle = self.open()
+        size = len(data)
+        try:
+            written = self._pwrite(handle.fd, data, self.size)
+            if written != size:
+                self._files.write_at(handle.fd, data[written:], self.size + written)
+        except OSError:
+            self.tear()
+            raise
+        self.used = True
+        self.publish(size, last_offset, max_timestamp, max_timestamp_offset, interval)
+
+    def publish(
+        self, size: int, last_offset: int, max_timestamp: int, max_timestamp_offset: int, interval: int
+    ) -> None:
+        """Count `size` bytes of batches at the end as the segment's.
+
+        `max_timestamp_offset` is the last offset of the batch that has `max_timestamp`. They are indexed when more than
+        `interval` bytes came since the last entry.
+        """
+        position = self.size
+        if not position:
+            self.first_timestamp = max_timestamp
+        if max_timestamp > self._max_timestamp:
+            self._max_timestamp = max_timestamp
+            self._max_timestamp_offset = max_timestamp_offset
+        if self._unindexed_bytes > interval:
+            indexes = self.indexes
+            indexes.offsets.append(last_offset - self.base_offset, position)
+            indexes.times.maybe_append(self._max_timestamp, self._max_timestamp_offset - self.base_offset)
+            self._unindexed_bytes = 0
+        self._unindexed_bytes += size
+        self.next_offset = last_offset + 1
+        self.size = position + size
+
+    def must_roll(self, size: int, last_offset: int, max_timestamp: int, now_ms: int, config: "LogConfig") -> bool:
+        """Whether `size` more bytes up to `last_offset` belong into a new segment.
+
+        Time runs from the first batch's largest timestamp to that of the new one; where the first has none, from the
+        creation of the segment to now.
+        """
+        relative_offset = last_offset - self.base_offset
+        if not self.size:
+            return relative_offset > MAX_RELATIVE_OFFSET
+        first = self.first_timestamp
+        waited = max_timestamp - first if first >= 0 else now_ms - self.created_ms
+        return (
+            self.size + size > config.segment_bytes
+            or waited > config.segment_ms - self.jitter_ms
+            or relative_offset > MAX_RELATIVE_OFFSET
+            or self.indexes.is_full(config.segment_index_bytes)
+        )
+
+    def tear(self) -> None:
+        """Note that the file holds bytes behind its published ones; the next opening cuts them off."""
+        self.torn = True
+        self._cache.discard(self)
+
+    def reopen_for_append(self) -> None:
+        """Make a segment of a cleanly closed log the active one, and find the offset behind its last batch.
+
+        Raises OSError.
+        """
+        offsets, times = self.indexes.offsets, self.indexes.times
+        self._read_max_timestamp()
+        self.sealed = False
+        self.first_timestamp = NO_TIMESTAMP
+        self.next_offset = self.base_offset
+        for _, first in self.walk(0):
+            self.first_timestamp = first.max_timestamp
+            break
+        # Behind the last entry of the time index there may be larger timestamps.
+        end = offsets.position_of(times.offsets[-1]) if times.offsets else 0
+        for position, batch in self.walk(end):
+            self.next_offset, end = batch.last_offset + 1, position + batch.size
+            if batch.max_timestamp > self._max_timestamp:
+                self._max_timestamp, self._max_timestamp_offset = batch.max_timestamp, batch.last_offset
+        if end != self.size:
+            logger.warning(
+                "%s: %d bytes at position %d are no batch, they are cut off", self.path, self.size - end, end
+            )
+            self.size = end
+            self.tear()
+            self.open()
+        self._unindexed_bytes = end - (offsets.positions[-1] if offsets.positions else 0)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the batches that hold or follow `offset`, and append behind the rest. Raises OSError."""
+        found = self.find(offset)
+        if found is not None:
+            position, batch = found
+            self.indexes.truncate(position, batch.base_offset, self.base_offset)
+            self.size = position
+            self.tear()
+            self.open()
+        self.reopen_for_append()
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def walk(self, position: int) -> Iterator[tuple[int, RecordBatch]]:
+        """The position and header of each batch from the one at `position` on. Raises OSError.
+
+        Ends, like a torn file, where there is no whole batch.
+        """
+        handle, end = self.open(), self.size
+        window, start = b"", position
+        while position + HEADER_SIZE <= end:
+            if position + HEADER_SIZE > start + len(window):
+                window, start = self._files.pread(handle.fd, min(_WALK_BYTES, end - position), position), position
+            try:
+                batch = read_header(window, position - start)
+            except ProtocolError:
+                return
+            if position + batch.size > end:
+                return
+            yield position, batch
+            position += batch.size
+
+    def find(self, offset: int) -> tuple[int, RecordBatch] | None:
+        """The position and header of the batch that holds `offset`, or of the next one. Raises OSError."""
+        start = self.indexes.offsets.position_of(offset - self.base_offset)
+        for position, batch in self.walk(start):
+            if batch.base_offset + batch.last_offset_delta >= offset:
+                return position, batch
+        return None
+
+    def extent(self, position: int, max_bytes: int, end_offset: int, at_least_one: bool) -> tuple[int, int]:
+        """How many bytes of whole batches from `position` on to give, and the offset behind them. Raises OSError.
+
+        They are at most `max_bytes`, but with `at_least_one` always one batch; none reaches `end_offset`. Without a
+        batch that fits the answer is (0, -1).
+        """
+        limit = position + max_bytes
+        if end_offset >= self.next_offset and self.size <= limit:
+            return self.size - position, self.next_offset
+        offsets = self.indexes.offsets
+        end = max(position, min(offsets.position_before(limit), offsets.position_of(end_offset - 1 - self.base_offset)))
+        next_offset = -1
+        for start, batch in self.walk(end):
+            if next_offset < 0 and start > position:
+                next_offset = batch.base_offset
+            last_offset = batch.base_offset + batch.last_offset_delta
+            if last_offset >= end_offset or (start + batch.size > limit and not (at_least_one and start == position)):
+                break
+            end, next_offset = start + batch.size, last_offset + 1
+        return end - position, next_offset
+
+    def read(self, position: int, size: int) -> memoryview:
+        """`size` bytes at `position`. Raises OSError."""
+        return memoryview(self._files.read_at(self.open().fd, size, position))
+
+    def slice(self, position: int, size: int, first_offset: int, next_offset: int) -> LogSlice:
+        """`size` bytes of batches at `position`. Raises OSError."""
+        return LogSlice(self._files, self.handle or self.open(), position, size, first_offset, next_offset)

@@ -1,0 +1,193 @@
+"""One broker: what it is made of, and the order in which the parts start and stop.
+
+Start: lock and load the logs (in a thread) -> open the metadata -> make the partitions of the metadata, which loads the
+groups -> open the listeners -> register with the cluster -> serve. So whoever can connect is answered from what was
+there before.
+
+Stop: close the listeners, end what waits, let requests at work finish -> stop the groups -> close the logs, which marks
+the shutdown as clean -> close the metadata. What a kill leaves undone the next start recovers.
+"""
+
+import gc
+import logging
+import resource
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+import trio
+
+from odradek.clock import Clock
+from odradek.cluster.controller import Controller
+from odradek.cluster.embedded import EmbeddedStore
+from odradek.cluster.producer_ids import ProducerIds
+from odradek.cluster.store import MetadataStore, StoreError
+from odradek.cluster.view import ClusterView, Endpoint
+from odradek.config import BrokerConfig, Listener
+from odradek.fetch_sessions import FetchSessions
+from odradek.groups.coordinator import GroupCoordinator
+from odradek.handlers.registry import load_all
+from odradek.log.errors import LogFolderError
+from odradek.log.store import LogStore
+from odradek.maintenance import maintain
+from odradek.partitions import Partitions
+from odradek.server import Server
+
+__all__ = ["Node", "StartError", "run"]
+
+log = logging.getLogger(__name__)
+
+METADATA_FILE = "metadata.db"
+"""The embedded metadata store, in the first of `log.dirs`."""
+
+WILDCARDS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - recognised, not bound
+
+GC_THRESHOLDS = (50_000, 20, 100)
+"""How many objects, and how many younger collections, are between two collections: a full one walks everything and is a
+pause for every client, while the request path makes no cycles."""
+
+
+class StartError(Exception):
+    """A broker that cannot start, or go on, for a reason outside it: its folders, its metadata, its addresses."""
+
+
+Ready = Callable[[Sequence[str]], None]
+
+
+class Node:
+    """What handlers are given: the broker's parts.
+
+    `stopping` is true from the moment in which no new wait is to begin.
+    """
+
+    view: ClusterView
+    store: MetadataStore
+    partitions: Partitions
+    controller: Controller
+    groups: GroupCoordinator
+    producer_ids: ProducerIds
+    logs: LogStore
+
+    def __init__(self, config: BrokerConfig, clock: Clock | None = None) -> None:
+        load_all()
+        self.config = config
+        self.clock = clock or Clock()
+        self.node_id: int = config.node_id
+        self.view = ClusterView()
+        self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots)
+        self.stopping = False
+        self._stop_asked = trio.Event()
+
+    def stop(self) -> None:
+        """Ask the broker to stop; `serve` returns when it has. To be called in trio's thread."""
+        self._stop_asked.set()
+
+    async def serve(self, ready: Ready) -> None:
+        """Start, call `ready` with the addresses that clients can connect to, and serve until `stop`.
+
+        Raises OSError when a folder or an address cannot be had, StoreError when the metadata cannot be read.
+        """
+        folders = [Path(folder) for folder in self.config.log_dirs]
+        self.logs = await trio.to_thread.run_sync(self._open_logs, folders)
+        self.partitions = Partitions(self.node_id, self.logs, self.config, self.clock)
+        try:
+            self.store = await EmbeddedStore.open(folders[0] / METADATA_FILE)
+            try:
+                await self._serve(ready)
+            finally:
+                with trio.CancelScope(shield=True):
+                    await self.store.close()
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.to_thread.run_sync(self.logs.close, self.partitions.high_watermarks())
+
+    def _open_logs(self, folders: list[Path]) -> LogStore:
+        return LogStore.open([str(folder) for folder in folders], self.config, self.node_id, self.clock)
+
+    async def _serve(self, ready: Ready) -> None:
+        self.controller = Controller(
+            node_id=self.node_id,
+            store=self.store,
+            view=self.view,
+            partitions=self.partitions,
+            config=self.config,
+            clock=self.clock,
+        )
+        self.producer_ids = ProducerIds(self.store, self.node_id)
+        self.groups = GroupCoordinator(self.config, self.clock, self.view)
+        self.partitions.on_leader.append(self.groups.on_leader)
+        self.partitions.on_resign.append(self.groups.on_resign)
+        await self.controller.load()
+        self.logs.identify(self.view.cluster_id)
+        server = Server(self)
+        addresses = server.bind()
+        await self.controller.register(self._endpoints(addresses), self.config.broker_rack)
+        async with trio.open_nursery() as background:
+            background.start_soon(self.groups.run)
+            background.start_soon(maintain, self)
+            background.start_soon(self._stop_when_asked, server)
+            ready([f"{f'[{host}]' if ':' in host else host}:{port}" for _, host, port in addresses])
+            await server.serve()
+            background.cancel_scope.cancel()
+
+    async def _stop_when_asked(self, server: Server) -> None:
+        await self._stop_asked.wait()
+        log.info("stopping")
+        self.stopping = True
+        self.groups.stop()
+        self.partitions.wake_all()
+        server.stop()
+
+    def _endpoints(self, bound: Sequence[tuple[Listener, str, int]]) -> dict[str, Endpoint]:
+        """Where clients reach each listener: as advertised, else where it is bound."""
+        advertised = {listener.name: listener for listener in self.config.advertised_listeners or ()}
+        endpoints = {}
+        for listener, host, port in bound:
+            told = advertised.get(listener.name)
+            if told is not None:
+                host, port = told.host, told.port or port  # noqa: PLW2901 - advertised instead of bound
+            if host in WILDCARDS:
+                host = socket.gethostname()  # noqa: PLW2901 - an address that others can look up
+            endpoints[listener.name] = Endpoint(host, port, listener.security_protocol)
+        return endpoints
+
+
+def run(config: BrokerConfig) -> None:
+    """Run a broker in this process until SIGTERM or SIGINT. Raises StartError."""
+    _raise_file_limit()
+    trio.run(_run, config)
+
+
+async def _run(config: BrokerConfig) -> None:
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        node = Node(config)
+        failure = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_stop_on_signal, signals, node)
+            try:
+                await node.serve(_announce)
+            except (OSError, LogFolderError, StoreError) as error:
+                failure = error
+            nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise StartError(str(failure)) from failure
+
+
+async def _stop_on_signal(signals: AsyncIterator[int], node: Node) -> None:
+    async for _ in signals:
+        node.stop()
+
+
+def _announce(addresses: Sequence[str]) -> None:
+    """Say on stdout where clients can connect; what was made so far stays, so the collector need not look at it."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    print(f"odradek ready: {' '.join(addresses)}", flush=True)  # noqa: T201 - the line that scripts wait for
+
+
+def _raise_file_limit() -> None:
+    """Allow as many open files as the system lets this process have: each connection and each active segment is one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

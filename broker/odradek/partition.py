@@ -1,0 +1,220 @@
+"""One partition on this broker: its log, how far it is committed, and who waits for it.
+
+Rules:
+
+- Everything that changes a partition is synchronous: trio switches tasks only at an `await`, so nothing comes between
+  a check and the change that follows it. What was read before an `await` is read again behind it.
+- The high watermark is the first offset that not all in-sync replicas have; consumers read below it. It never moves
+  back while this broker leads. With one replica in sync it is the log end offset.
+- The last stable offset is the first offset of the oldest transaction that is open, or the high watermark; who reads
+  committed records only reads below it.
+"""
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from odradek.log.log import AppendResult, Log, Origin
+from odradek.waiting import Waiter, wait_on
+from odradek_protocol.errors import BrokerError, Error
+from odradek_protocol.records.batch import RecordBatch
+
+if TYPE_CHECKING:
+    from odradek.clock import Clock
+    from odradek.config import TopicConfig
+
+__all__ = ["NO_EPOCH", "Partition"]
+
+NO_EPOCH = -1
+"""A leader epoch that a client does not know, and that is not checked."""
+
+
+class Partition:
+    """A partition that this broker holds a replica of."""
+
+    __slots__ = (
+        "_clock",
+        "_flushing",
+        "config",
+        "flushed_ms",
+        "high_watermark",
+        "index",
+        "is_leader",
+        "isr",
+        "leader_epoch",
+        "log",
+        "node_id",
+        "replicas",
+        "topic",
+        "topic_id",
+        "waiters",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        index: int,
+        topic_id: bytes,
+        log: Log,
+        config: "TopicConfig",
+        node_id: int,
+        clock: "Clock",
+    ) -> None:
+        self.topic = topic
+        self.index = index
+        self.topic_id = topic_id
+        self.log = log
+        self.config = config
+        self.node_id = node_id
+        self.is_leader = False
+        self.leader_epoch = NO_EPOCH
+        self.replicas: tuple[int, ...] = ()
+        self.isr: tuple[int, ...] = ()
+        self.high_watermark = log.log_start_offset
+        self.waiters: set[Waiter] = set()
+        self._clock = clock
+        self._flushing: trio.Event | None = None
+        self.flushed_ms = clock.now_ms()
+
+    def __repr__(self) -> str:
+        return f"Partition({self.topic}-{self.index}, epoch {self.leader_epoch})"
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.log.log_start_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self.log.last_stable_offset(self.high_watermark)
+
+    def become_leader(self, leader_epoch: int, replicas: tuple[int, ...], isr: tuple[int, ...]) -> None:
+        """Lead from `leader_epoch` on, with these brokers in sync."""
+        self.replicas, self.isr = replicas, isr
+        if self.is_leader and leader_epoch == self.leader_epoch:
+            return
+        self.leader_epoch = leader_epoch
+        self.is_leader = True
+        if leader_epoch > self.log.latest_epoch:
+            self.log.assign_epoch(leader_epoch, self.log.log_end_offset)
+        self._advance_high_watermark()
+        self.wake()
+
+    def configure(self, config: "TopicConfig") -> None:
+        """Go by these settings from now on."""
+        self.config = self.log.config = config
+
+    def resign(self) -> None:
+        """Lead no longer; whoever waits looks again."""
+        self.is_leader = False
+        self.wake()
+
+    def wake(self) -> None:
+        """End every wait on this partition."""
+        for waiter in tuple(self.waiters):
+            waiter.wake()
+
+    def check_leader(self) -> None:
+        """Raise NOT_LEADER_OR_FOLLOWER unless this broker leads."""
+        if not self.is_leader:
+            raise BrokerError(Error.NOT_LEADER_OR_FOLLOWER, f"broker {self.node_id} does not lead {self!r}")
+
+    def check_epoch(self, current_leader_epoch: int) -> None:
+        """Compare the epoch that a client knows with this leader's (KIP-320); -1 is not compared.
+
+        Raises FENCED_LEADER_EPOCH when the client's is older, UNKNOWN_LEADER_EPOCH when it is newer.
+        """
+        if current_leader_epoch in (NO_EPOCH, self.leader_epoch):
+            return
+        known = f"the leader epoch of {self.topic}-{self.index} is {self.leader_epoch}, not {current_leader_epoch}"
+        if current_leader_epoch < self.leader_epoch:
+            raise BrokerError(Error.FENCED_LEADER_EPOCH, known)
+        raise BrokerError(Error.UNKNOWN_LEADER_EPOCH, known)
+
+    def append(
+        self, records: bytearray | memoryview, *, origin: Origin = Origin.CLIENT, batch: RecordBatch | None = None
+    ) -> AppendResult:
+        """Append one batch as the leader, and wake who waits for it. `batch` is its header, where that is read already.
+
+        Raises BrokerError: NOT_LEADER_OR_FOLLOWER, and what `Log.append_as_leader` raises.
+        """
+        if not self.is_leader:
+            self.check_leader()
+        log = self.log
+        result = log.append_as_leader(memoryview(records), self.leader_epoch, self._clock.now_ms(), origin, batch)
+        if not result.duplicate:
+            self._advance_high_watermark()
+            if self.waiters:
+                size = len(records)
+                for waiter in self.waiters:
+                    waiter.notify(size)
+        return result
+
+    def _advance_high_watermark(self) -> None:
+        """Move the high watermark to what every in-sync replica has; the leader alone has all of it."""
+        self.high_watermark = max(self.high_watermark, self.log.log_end_offset)
+
+    def check_enough_replicas(self) -> None:
+        """Raise NOT_ENOUGH_REPLICAS when acks=all could not be kept: fewer in sync than `min.insync.replicas`.
+
+        A topic cannot ask for more than it has replicas (Kafka's effective minimum, KIP-966).
+        """
+        wanted = min(self.config.min_insync_replicas, len(self.replicas))
+        if len(self.isr) < wanted:
+            raise BrokerError(
+                Error.NOT_ENOUGH_REPLICAS,
+                f"{len(self.isr)} replicas of {self.topic}-{self.index} are in sync, {wanted} are needed",
+            )
+
+    async def wait_committed(self, last_offset: int, timeout_s: float) -> None:
+        """Wait until the record at `last_offset` is on every in-sync replica.
+
+        Raises REQUEST_TIMED_OUT after `timeout_s` seconds, NOT_LEADER_OR_FOLLOWER when the lead is lost meanwhile.
+        """
+        deadline = trio.current_time() + timeout_s
+        while self.high_watermark <= last_offset:
+            self.check_leader()
+            left = deadline - trio.current_time()
+            if left <= 0:
+                raise BrokerError(Error.REQUEST_TIMED_OUT, f"offset {last_offset} is not committed yet")
+            await wait_on([self], Waiter(1), left)
+
+    @property
+    def must_flush(self) -> bool:
+        """Whether `flush.messages` are in the log that are not known to be on disk."""
+        return self.log.unflushed_messages >= self.config.flush_messages
+
+    async def flush(self, end_offset: int | None = None) -> None:
+        """Bring everything below `end_offset` (None: all there is) to the disk; one flush serves all who wait for one.
+
+        Raises KAFKA_STORAGE_ERROR when the disk refuses.
+        """
+        log = self.log
+        target = log.log_end_offset if end_offset is None else end_offset
+        while log.recovery_point < target:
+            if self._flushing is not None:
+                await self._flushing.wait()
+                continue
+            done = self._flushing = trio.Event()
+            try:
+                pending = log.prepare_flush(end_offset)
+                await trio.to_thread.run_sync(pending.run)
+                log.flush_done(pending)
+                self.flushed_ms = self._clock.now_ms()
+            finally:
+                self._flushing = None
+                done.set()
+
+    def delete_records(self, offset: int) -> int:
+        """Let the log start at `offset` (-1: the high watermark), and give where it starts then.
+
+        Raises OFFSET_OUT_OF_RANGE above the high watermark or below -1.
+        """
+        self.check_leader()
+        wanted = self.high_watermark if offset == -1 else offset
+        if not 0 <= wanted <= self.high_watermark:
+            raise BrokerError(
+                Error.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} of {self.topic}-{self.index} is not between 0 and {self.high_watermark}",
+            )
+        self.log.increment_log_start_offset(wanted)
+        return self.log.log_start_offset

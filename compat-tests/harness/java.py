@@ -1,0 +1,115 @@
+"""Kafka's own command line tools, several runs in one JVM (`ToolLauncher.java`), since starting one takes seconds."""
+
+from __future__ import annotations
+
+import base64
+import os
+import select
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.cache import require_program
+from harness.jars import jars
+from harness.versions import KAFKA_3
+
+_LAUNCHER = Path(__file__).parent / "ToolLauncher.java"
+_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+_TOOLS = {
+    "console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "topics": "org.apache.kafka.tools.TopicCommand",
+    "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "configs": "kafka.admin.ConfigCommand",
+    "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+    "dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+}
+_OTHERWISE_IN_KAFKA_3 = {
+    "console-producer": "kafka.tools.ConsoleProducer",
+    "dump-log": "kafka.tools.DumpLogSegments",
+    "broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a tool ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of its output."""
+        return self.out.splitlines()
+
+
+class Tools:
+    """The tools of one Kafka release, for one broker."""
+
+    def __init__(self, version: str, bootstrap: str, folder: Path) -> None:
+        self.version = version
+        self.bootstrap = bootstrap
+        self._classes = {**_TOOLS, **(_OTHERWISE_IN_KAFKA_3 if version == KAFKA_3 else {})}
+        folder_of_jars = jars(f"kafka-{version}")
+        tools = [folder_of_jars / f"kafka-tools-{version}.jar", folder_of_jars / f"kafka_2.13-{version}.jar"]
+        libraries = sorted(set(folder_of_jars.glob("*.jar")) - set(tools))
+        self._log = folder / "launcher.err"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [require_program("java"), *_JVM, "-cp", os.pathsep.join(map(str, libraries)), _LAUNCHER, *tools],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=folder,
+                bufsize=0,
+                start_new_session=True,
+            )
+
+    def run(self, tool: str, *arguments: str | Path, stdin: str = "", timeout_s: float = 60) -> Outcome:
+        """Run a tool with its arguments as they would stand on the command line and return how it ended."""
+        assert self._process.stdin is not None
+        fields = [self._classes[tool].encode(), stdin.encode(), *(str(argument).encode() for argument in arguments)]
+        self._process.stdin.write(b" ".join(map(base64.b64encode, fields)) + b"\n")
+        status, out, err = self._read_line(tool, timeout_s).split(b" ")
+        return Outcome(int(status), base64.b64decode(out).decode(), base64.b64decode(err).decode())
+
+    def run_on_broker(self, tool: str, *arguments: str | Path, stdin: str = "") -> Outcome:
+        """Run a tool with `--bootstrap-server`, and require that it ends with 0."""
+        outcome = self.run(tool, "--bootstrap-server", self.bootstrap, *arguments, stdin=stdin)
+        assert outcome.status == 0, outcome
+        return outcome
+
+    def close(self) -> None:
+        """End the JVM."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._process.stdin.close()
+        self._process.stdout.close()
+
+    def _read_line(self, tool: str, timeout_s: float) -> bytes:
+        assert self._process.stdout is not None
+        deadline = time.monotonic() + timeout_s
+        line = b""
+        while not line.endswith(b"\n"):
+            remaining_s = deadline - time.monotonic()
+            if remaining_s <= 0 or not select.select([self._process.stdout], [], [], remaining_s)[0]:
+                self.close()
+                raise TimeoutError(f"{tool} of Kafka {self.version} did not end within {timeout_s} s")
+            chunk = self._process.stdout.read(1 << 20)
+            if not chunk:
+                raise RuntimeError(f"{tool}: the JVM ended\n{self._log.read_text()}")
+            line += chunk
+        return line.removesuffix(b"\n")

@@ -1,0 +1,134 @@
+"""Apache Kafka as the target: the same tests against the original, to know that they ask for the right things."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+from harness.cache import require_program
+from harness.jars import jars
+from harness.process import Child
+from harness.target import Target, free_port, wait_until_serving
+from harness.versions import KAFKA_3, KAFKA_4
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_START_TIMEOUT_S = 90
+_STOP_TIMEOUT_S = 60
+# Quick to start and small: these brokers live for one run of the tests.
+_JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+# One node can hold one replica; groups start without the wait that production wants.
+_SINGLE_NODE = {
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+
+class _Kafka(Target):
+    def __init__(self, version: str, folder: Path) -> None:
+        self.name = f"kafka-{version}"
+        self._folder = folder
+        self._data = folder / "data"
+        self._classpath = f"{jars(self.name)}/*"
+        self._port = free_port()
+        self.bootstrap = f"127.0.0.1:{self._port}"
+
+    def log_folder(self) -> Path:
+        return self._data
+
+    def _java(self, main: str, *arguments: str | Path) -> list[str | Path]:
+        return [require_program("java"), *_JVM, "-cp", self._classpath, main, *arguments]
+
+    def _write_properties(self, name: str, properties: Mapping[str, str]) -> Path:
+        path = self._folder / name
+        path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        return path
+
+    def _serve(self, properties: Path) -> Child:
+        broker = Child("kafka", self._java("kafka.Kafka", properties), self._folder)
+        try:
+            wait_until_serving(broker, self._port, _START_TIMEOUT_S)
+        except BaseException:
+            broker.kill()
+            raise
+        return broker
+
+
+class KraftKafka(_Kafka):
+    """Kafka 4: broker and controller in one process."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(KAFKA_4, folder)
+        controller_port = free_port()
+        self._properties = self._write_properties(
+            "server.properties",
+            {
+                "process.roles": "broker,controller",
+                "node.id": "1",
+                "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+                "controller.listener.names": "CONTROLLER",
+                "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://127.0.0.1:{controller_port}",
+                "log.dirs": str(self._data),
+                **_SINGLE_NODE,
+            },
+        )
+        format_log = self._java("kafka.tools.StorageTool", "format", "-t", "b2RyYWRlay1jb21wYXRzAA", "-c")
+        subprocess.run([*format_log, self._properties], check=True, stdout=subprocess.DEVNULL, timeout=60)
+        self._broker = self._serve(self._properties)
+
+    def restart_abruptly(self) -> None:
+        self._broker.kill()
+        self._broker = self._serve(self._properties)
+
+    def stop(self) -> None:
+        self._broker.terminate(_STOP_TIMEOUT_S)
+
+
+class ZooKeeperKafka(_Kafka):
+    """Kafka 3 with a ZooKeeper beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(KAFKA_3, folder)
+        zookeeper_port = free_port()
+        zookeeper_properties = self._write_properties(
+            "zookeeper.properties",
+            {
+                "dataDir": str(folder / "zookeeper"),
+                "clientPort": str(zookeeper_port),
+                "clientPortAddress": "127.0.0.1",
+                "admin.enableServer": "false",
+            },
+        )
+        self._properties = self._write_properties(
+            "server.properties",
+            {
+                "broker.id": "1",
+                "zookeeper.connect": f"127.0.0.1:{zookeeper_port}",
+                "listeners": f"PLAINTEXT://{self.bootstrap}",
+                "log.dirs": str(self._data),
+                **_SINGLE_NODE,
+            },
+        )
+        main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+        self._zookeeper = Child("zookeeper", self._java(main, zookeeper_properties), folder)
+        try:
+            self._broker = self._serve(self._properties)
+        except BaseException:
+            self._zookeeper.kill()
+            raise
+
+    def restart_abruptly(self) -> None:
+        """Restart in order: after a kill, ZooKeeper would refuse the broker's id until its session has expired."""
+        self._broker.terminate(_STOP_TIMEOUT_S)
+        self._broker = self._serve(self._properties)
+
+    def stop(self) -> None:
+        try:
+            self._broker.terminate(_STOP_TIMEOUT_S)
+        finally:
+            self._zookeeper.kill()

@@ -1,0 +1,83 @@
+"""What a test sees of the broker that it runs against."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from harness.cache import unavailable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.process import Child
+
+
+class Target(ABC):
+    """A running broker."""
+
+    name: str
+    bootstrap: str  # "host:port"
+
+    @abstractmethod
+    def log_folder(self) -> Path:
+        """Return the folder with one sub-folder for each partition, or skip the test."""
+
+    @abstractmethod
+    def restart_abruptly(self) -> None:
+        """End the broker as by a power cut of its process and start it again on the same port and data."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End the broker and check that it ended well."""
+
+
+class External(Target):
+    """A broker that somebody else runs (`--bootstrap HOST:PORT`)."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.name = "external"
+        self.bootstrap = bootstrap
+
+    def log_folder(self) -> Path:
+        unavailable("the files of an external broker cannot be read")
+
+    def restart_abruptly(self) -> None:
+        unavailable("an external broker cannot be restarted")
+
+    def stop(self) -> None:
+        pass
+
+
+def free_port() -> int:
+    """Return a TCP port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until_serving(child: Child, port: int, within_s: float) -> None:
+    """Return when the broker on 127.0.0.1:`port` answers ApiVersions.
+
+    Raises RuntimeError when its process ends first, TimeoutError when it does not answer in time.
+    """
+    deadline = time.monotonic() + within_s
+    while not _answers(port):
+        if child.ended(0.1):
+            raise RuntimeError(f"{child.name} ended while starting\n{child.tail()}")
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{child.name} is not serving after {within_s} s\n{child.tail()}")
+
+
+def _answers(port: int) -> bool:
+    request = struct.pack(">hhih", 18, 0, 1, -1)  # ApiVersions v0, correlation id 1, no client id
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            answer = connection.recv(10, socket.MSG_WAITALL)
+    except OSError:
+        return False
+    return len(answer) == 10 and struct.unpack(">iih", answer)[1:] == (1, 0)

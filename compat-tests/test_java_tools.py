@@ -244,21 +244,23 @@ def test_performance_tools_and_what_they_leave_on_disk(tools: Tools, target: Tar
         offsets += map(int, re.findall(r"^\| offset: (\d+) ", dumped.out, re.MULTILINE))
     assert offsets == list(range(records))
 
-    entries = 0
-    for index in sorted(folder.glob("*.index")):
-        dumped = tools.run("dump-log", "--files", index)
-        assert (dumped.status, dumped.err) == (0, "")
-        assert unexpected(dumped.lines, r"Dumping .*", r"offset: \d+ position: \d+") == []
-        entries += len(dumped.lines) - 1
-    assert entries > records * 100 // 20_000  # at least each fifth batch of 16 KiB has its entry
-    for index in sorted(folder.glob("*.timeindex")):
-        dumped = tools.run("dump-log", "--files", index)
-        assert (dumped.status, dumped.err) == (0, "")
-        assert unexpected(dumped.lines, r"Dumping .*", r"timestamp: \d+ offset: \d+") == []
-    for index in [path for log in logs[:-1] for path in (log.with_suffix(".index"), log.with_suffix(".timeindex"))]:
-        dumped = tools.run("dump-log", "--index-sanity-check", "--files", index)
-        assert (dumped.status, dumped.err) == (0, "")
-        assert f"{index} passed sanity check." in dumped.lines
+    entry = {".index": r"offset: \d+ position: \d+", ".timeindex": r"timestamp: \d+ offset: \d+"}
+    for log in logs:
+        for suffix, shape in entry.items():
+            index = log.with_suffix(suffix)
+            dumped = tools.run("dump-log", "--files", index)
+            assert (dumped.status, dumped.err) == (0, "")
+            if log == logs[-1]:
+                # A broker may hold the entries of the segment that it appends to in memory.
+                assert unexpected(dumped.lines, r"Dumping .*", shape, re.escape(f"{index} is empty.")) == []
+                continue
+            assert unexpected(dumped.lines, r"Dumping .*", shape) == []
+            # At most one entry for each 4 KiB; for each 16 KiB batch one offset, but a time only where it moved on.
+            fewest = log.stat().st_size // (2 * 16_384) if suffix == ".index" else 1
+            assert fewest <= len(dumped.lines) - 1 <= log.stat().st_size // 4096
+            dumped = tools.run("dump-log", "--index-sanity-check", "--files", index)
+            assert (dumped.status, dumped.err) == (0, "")
+            assert f"{index} passed sanity check." in dumped.lines
     snapshots = sorted(folder.glob("*.snapshot"))
     assert [snapshot.stem for snapshot in snapshots][-1] == logs[-1].stem
     for snapshot in snapshots:

@@ -118,6 +118,7 @@ class Node:
         self.groups = GroupCoordinator(self.config, self.clock, self.view)
         self.partitions.on_leader.append(self.groups.on_leader)
         self.partitions.on_resign.append(self.groups.on_resign)
+        self.partitions.on_removed.append(self.groups.forget_topic)
         await self.controller.load()
         self.logs.identify(self.view.cluster_id)
         server = Server(self)

@@ -1,6 +1,6 @@
 """Every partition that this broker has, found by name or by topic id, and kept in step with the cluster's metadata."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
 import trio
@@ -22,7 +22,8 @@ LOGS_AT_ONCE = 8
 class Partitions:
     """The partitions of this broker.
 
-    `on_leader` and `on_resign` are called with a partition when this broker starts or stops leading it.
+    `on_leader` and `on_resign` are called with a partition when this broker starts or stops leading it, `on_removed`
+    with the name of a topic that was deleted.
     """
 
     def __init__(self, node_id: int, logs: "LogStore", config: "BrokerConfig", clock: "Clock") -> None:
@@ -34,6 +35,7 @@ class Partitions:
         self._by_id: dict[tuple[bytes, int], Partition] = {}
         self.on_leader: list[Callable[[Partition], None]] = []
         self.on_resign: list[Callable[[Partition], None]] = []
+        self.on_removed: list[Callable[[str], Awaitable[None]]] = []
 
     def get(self, topic: str, index: int) -> Partition | None:
         """The partition of that name, or None when this broker has no replica of it."""
@@ -95,6 +97,8 @@ class Partitions:
             self._resign(partition)
             self._logs.delete(partition.log)
             await trio.lowlevel.checkpoint()
+        for call in self.on_removed:
+            await call(topic)
 
     def _resign(self, partition: Partition) -> None:
         led = partition.is_leader

@@ -1,13 +1,14 @@
 """DeleteRecords (key 21), v0-2: let partitions start at a later offset (KIP-107).
 
-Order of the checks, for each partition: topic and partition (UNKNOWN_TOPIC_OR_PARTITION), an internal topic
-(INVALID_TOPIC_EXCEPTION), a `cleanup.policy` that does not delete (POLICY_VIOLATION), leadership, offset
+Order of the checks, for each partition: an internal topic (INVALID_TOPIC_EXCEPTION), topic and partition
+(UNKNOWN_TOPIC_OR_PARTITION), leadership, a `cleanup.policy` that only compacts (POLICY_VIOLATION), offset
 (OFFSET_OUT_OF_RANGE above the high watermark). Offset -1 is the high watermark. The files of segments that are wholly
 before the new start go with the next round of retention.
 """
 
 from typing import TYPE_CHECKING
 
+from odradek.cluster.topics import INTERNAL_TOPICS
 from odradek.handlers.registry import answer_for, handles
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
@@ -48,12 +49,13 @@ async def delete_records(
 
 
 def _delete(node: "Node", topic: str, asked: DeleteRecordsPartition) -> int:
+    if topic in INTERNAL_TOPICS:
+        raise BrokerError(Error.INVALID_TOPIC_EXCEPTION, f"{topic} is internal")
     partition = node.partitions.get(topic, asked.partition_index)
     if partition is None:
         raise BrokerError(Error.UNKNOWN_TOPIC_OR_PARTITION)
-    view = node.view.topics.get(topic)
-    if view is not None and view.internal:
-        raise BrokerError(Error.INVALID_TOPIC_EXCEPTION, f"{topic} is internal")
-    if "delete" not in partition.config.cleanup_policy:
+    partition.check_leader()
+    policy = partition.config.cleanup_policy
+    if "compact" in policy and "delete" not in policy:
         raise BrokerError(Error.POLICY_VIOLATION, f"cleanup.policy of {topic} does not delete")
     return partition.delete_records(asked.offset)

@@ -12,12 +12,16 @@
 
 Order of the checks, for each partition: named twice (INVALID_REQUEST), timestamp, topic and partition
 (UNKNOWN_TOPIC_OR_PARTITION), leadership, leader epoch. Version 0 gives a list of offsets, newest first, at most as many
-as asked: segment starts by the time their files were written. A client asks -1 and -2 for every few hundred records it
-reads, so these are answered from memory.
+as asked: the starts of segments by the time their files were written, and the end.
+
+A client asks -1 and -2 for every few hundred records it reads, so these are answered from memory; a look-up in files
+lets the other clients in before it.
 """
 
 from collections import Counter
 from typing import TYPE_CHECKING
+
+import trio
 
 from odradek.handlers.registry import answer_for, handles
 from odradek.partition import Partition
@@ -82,8 +86,10 @@ async def list_offsets(
                     raise BrokerError(Error.UNKNOWN_TOPIC_OR_PARTITION)  # noqa: TRY301 - answered with the others
                 partition.check_leader()
                 partition.check_epoch(asked.current_leader_epoch)
+                if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
+                    await trio.lowlevel.checkpoint()
                 if version == 0:
-                    reply.old_style_offsets = _old_style(partition, asked, request.body.replica_id)
+                    reply.old_style_offsets = _old_style(node, partition, asked, request.body.replica_id)
                 else:
                     reply.timestamp, reply.offset, reply.leader_epoch = _find(partition, asked.timestamp, request.body)
             except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
@@ -103,7 +109,7 @@ def _repeated(body: ListOffsetsRequest) -> frozenset[tuple[str, int]]:
 def _check(asked: ListOffsetsPartition, version: int, repeated: bool) -> None:
     if repeated:
         raise BrokerError(Error.INVALID_REQUEST, f"partition {asked.partition_index} is named twice")
-    if asked.timestamp < 0 and version < FIRST_VERSION.get(asked.timestamp, version + 1):
+    if version > 0 and asked.timestamp < 0 and version < FIRST_VERSION.get(asked.timestamp, version + 1):
         raise BrokerError(Error.UNSUPPORTED_VERSION, f"timestamp {asked.timestamp} in version {version}")
 
 
@@ -128,19 +134,18 @@ def _find(partition: Partition, timestamp: int, body: ListOffsetsRequest) -> Fou
     return NOTHING if found is None else (found.timestamp, found.offset, found.leader_epoch)
 
 
-def _old_style(partition: Partition, asked: ListOffsetsPartition, replica_id: int) -> list[int]:
+def _old_style(node: "Node", partition: Partition, asked: ListOffsetsPartition, replica_id: int) -> list[int]:
+    """Where segments start, and the end, by the time they were written; newest first. A consumer sees no offset above
+    the high watermark.
+    """
     log = partition.log
-    end = partition.high_watermark if replica_id == CONSUMER else log.log_end_offset
-    starts = [max(segment.base_offset, log.log_start_offset) for segment in log.segments]
-    if asked.timestamp == LATEST:
-        known = [*starts, end]
-    elif asked.timestamp == EARLIEST:
-        known = starts[:1]
-    else:
-        known = [
-            start
-            for start, segment in zip(starts, log.segments, strict=True)
-            if segment.modified_ms() <= asked.timestamp
-        ]
-    newest_first = sorted({offset for offset in known if offset <= end}, reverse=True)
+    places = [(max(segment.base_offset, log.log_start_offset), segment.modified_ms()) for segment in log.segments]
+    if log.active.size:
+        places.append((log.log_end_offset, node.clock.now_ms()))
+    if asked.timestamp == EARLIEST:
+        places = places[:1]
+    elif asked.timestamp != LATEST:
+        places = [place for place in places if place[1] <= asked.timestamp]
+    highest = partition.high_watermark if replica_id == CONSUMER else log.log_end_offset
+    newest_first = sorted({min(offset, highest) for offset, _ in places}, reverse=True)
     return newest_first[: max(asked.max_num_offsets, 0)]

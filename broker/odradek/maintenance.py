@@ -23,9 +23,6 @@ log = logging.getLogger(__name__)
 ROLLED_MS = 1_000
 """How often to look for segments that were rolled and are not on the disk yet: soon, as recovery begins before them."""
 
-PRODUCER_CHECK_MS = 600_000
-"""Kafka's `producer.id.expiration.check.interval.ms`."""
-
 LONGEST_SLEEP_MS = 86_400_000
 """Settings that mean "never" are larger than any clock takes."""
 
@@ -48,12 +45,13 @@ async def maintain(node: "Node") -> None:
     async def forget_producers(partition: Partition) -> None:
         partition.log.expire_producers(node.clock.now_ms(), config.producer_id_expiration_ms)
 
+    await trio.sleep(min(config.log_initial_task_delay_ms, LONGEST_SLEEP_MS) / 1000)
     async with trio.open_nursery() as nursery:
         for period, work in (
             (lambda: config.log_retention_check_interval_ms, retain),
             (lambda: ROLLED_MS, flush_rolled),
             (lambda: config.log_flush_scheduler_interval_ms, flush_old),
-            (lambda: PRODUCER_CHECK_MS, forget_producers),
+            (lambda: config.producer_id_expiration_check_interval_ms, forget_producers),
         ):
             nursery.start_soon(_for_each, node, period, work)
         nursery.start_soon(_checkpoint, node)

@@ -68,6 +68,7 @@ class Node:
     groups: GroupCoordinator
     producer_ids: ProducerIds
     logs: LogStore
+    server: Server
 
     def __init__(self, config: BrokerConfig, clock: Clock | None = None) -> None:
         load_all()
@@ -121,24 +122,24 @@ class Node:
         self.partitions.on_removed.append(self.groups.forget_topic)
         await self.controller.load()
         self.logs.identify(self.view.cluster_id)
-        server = Server(self)
-        addresses = server.bind()
+        self.server = Server(self)
+        addresses = self.server.bind()
         await self.controller.register(self._endpoints(addresses), self.config.broker_rack)
         async with trio.open_nursery() as background:
             background.start_soon(self.groups.run)
             background.start_soon(maintain, self)
-            background.start_soon(self._stop_when_asked, server)
+            background.start_soon(self._stop_when_asked)
             ready([f"{f'[{host}]' if ':' in host else host}:{port}" for _, host, port in addresses])
-            await server.serve()
+            await self.server.serve()
             background.cancel_scope.cancel()
 
-    async def _stop_when_asked(self, server: Server) -> None:
+    async def _stop_when_asked(self) -> None:
         await self._stop_asked.wait()
         log.info("stopping")
         self.stopping = True
         self.groups.stop()
         self.partitions.wake_all()
-        server.stop()
+        self.server.stop()
 
     def _endpoints(self, bound: Sequence[tuple[Listener, str, int]]) -> dict[str, Endpoint]:
         """Where clients reach each listener: as advertised, else where it is bound."""

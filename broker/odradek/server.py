@@ -8,6 +8,7 @@ their requests (KoP#113 shows what happens otherwise), and a request passes no q
                                                              has a top-level error code, else closed
     no request for `connections.max.idle.ms`                 closed
     over `max.connections` or `max.connections.per.ip`       closed at once
+    `queued.max.request.bytes` are received and not answered nothing more is received until some are
 
 At a stop the listeners close first, idle connections next, and those with a request at work get `GRACE_S` seconds.
 """
@@ -74,7 +75,8 @@ class Server:
 
     def __init__(self, node: "Node") -> None:
         self._node = node
-        self._buffers = Buffers()
+        self.buffers = Buffers()
+        self._short_of_memory = trio.lowlevel.ParkingLot()
         self._connections: set[Connection] = set()
         self._per_address: Counter[str] = Counter()
         self._sockets: list[tuple[Listener, socket.socket]] = []
@@ -159,11 +161,25 @@ class Server:
                 continue
             client.setblocking(False)
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._size_buffers(client)
             connection = Connection(listener.name, client.getsockname()[:2], f"/{address[0]}")
             connection.tick = self._tick
             self._connections.add(connection)
             self._per_address[connection.peer] += 1
             nursery.start_soon(self._serve_connection, connection, client)
+
+    def _size_buffers(self, client: socket.socket) -> None:
+        """Give the socket the buffers that the configuration names; unless it does, the system sizes them as it goes.
+
+        Kafka's default of 100 KiB would switch that off, and cost a wake-up for each such piece of a large reply.
+        """
+        config = self._node.config
+        for key, option, size in (
+            ("socket.send.buffer.bytes", socket.SO_SNDBUF, config.socket_send_buffer_bytes),
+            ("socket.receive.buffer.bytes", socket.SO_RCVBUF, config.socket_receive_buffer_bytes),
+        ):
+            if key in config.static and size > 0:
+                client.setsockopt(socket.SOL_SOCKET, option, size)
 
     def _admit(self, host: str) -> bool:
         config = self._node.config
@@ -177,7 +193,7 @@ class Server:
         return True
 
     async def _serve_connection(self, connection: Connection, sock: socket.socket) -> None:
-        frames = ServerConnection(self._buffers, self._node.config.socket_request_max_bytes)
+        frames = ServerConnection(self.buffers, self._node.config.socket_request_max_bytes)
         try:
             with connection.scope:
                 await self._serve_requests(connection, sock, frames)
@@ -189,6 +205,7 @@ class Server:
             log.exception("closing the connection of %s", connection.peer)
         finally:
             frames.close()
+            self._short_of_memory.unpark_all()
             sock.close()
             self._connections.discard(connection)
             self._per_address[connection.peer] -= 1
@@ -198,6 +215,7 @@ class Server:
     async def _serve_requests(self, connection: Connection, sock: socket.socket, frames: ServerConnection) -> None:
         """The loop of one connection; ends when the client closes it."""
         in_a_row = 0
+        memory_limit = self._node.config.queued_max_request_bytes
         while True:
             request = frames.next_request()
             if request is not None:
@@ -212,16 +230,25 @@ class Server:
                     in_a_row = 0
                     await trio.lowlevel.checkpoint()
                 continue
+            if memory_limit > 0:
+                await self._wait_for_memory(frames, memory_limit)
             try:
                 size = sock.recv_into(frames.receive_buffer())
             except BlockingIOError:
                 frames.release()
+                if self._short_of_memory:
+                    self._short_of_memory.unpark_all()
                 in_a_row = 0
                 await trio.lowlevel.wait_readable(sock)
                 continue
             if size == 0:
                 return
             frames.received(size)
+
+    async def _wait_for_memory(self, frames: ServerConnection, limit: int) -> None:
+        """Let a connection without a buffer wait while the others hold `limit` bytes; the last one in may pass it."""
+        while not frames.holds_buffer and self.buffers.lent_bytes >= limit:
+            await self._short_of_memory.park()
 
     async def _answer(
         self, connection: Connection, sock: socket.socket, frames: ServerConnection, request: Request[Any]

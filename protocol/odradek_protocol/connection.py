@@ -167,6 +167,11 @@ class ServerConnection:
         """Bytes that were received and belong to no request yet."""
         return self._end - self._start
 
+    @property
+    def holds_buffer(self) -> bool:
+        """Whether a buffer is borrowed."""
+        return self._buffer is not None
+
     def receive_buffer(self) -> memoryview:
         """Where to put the next bytes: never empty. Ends the life of the last request's memoryviews."""
         pending = self._end - self._start

@@ -342,13 +342,13 @@ class Controller:
         if name == TRANSACTION_STATE:
             return NewTopic(
                 name,
-                config.value_of("transaction.state.log.num.partitions"),
-                config.value_of("transaction.state.log.replication.factor"),
+                config.transaction_state_log_num_partitions,
+                config.transaction_state_log_replication_factor,
                 configs={
                     "cleanup.policy": "compact",
                     "compression.type": "uncompressed",
-                    "min.insync.replicas": str(config.value_of("transaction.state.log.min.isr")),
-                    "segment.bytes": str(config.value_of("transaction.state.log.segment.bytes")),
+                    "min.insync.replicas": str(config.transaction_state_log_min_isr),
+                    "segment.bytes": str(config.transaction_state_log_segment_bytes),
                     "unclean.leader.election.enable": "false",
                 },
             )

@@ -30,6 +30,25 @@ FIXED_WHILE_RUNNING = ("listeners", "listener.security.protocol.map")
 """Settings that Kafka lets an administrator alter, and that Odradek reads once: its sockets stay as they are."""
 
 
+WITHOUT_EFFECT = frozenset(
+    {
+        "inter.broker.listener.name",
+        "log.cleaner.delete.retention.ms",
+        "log.cleaner.max.compaction.lag.ms",
+        "log.cleaner.min.cleanable.ratio",
+        "log.cleaner.min.compaction.lag.ms",
+        "log.preallocate",
+        "max.connection.creation.rate",
+        "max.decompressed.message.bytes",
+        "num.recovery.threads.per.data.dir",
+        "replica.high.watermark.checkpoint.interval.ms",
+        "transaction.max.timeout.ms",
+        "unclean.leader.election.enable",
+    }
+)
+"""Settings that are checked in full, as topics inherit them or others are compared with them, but change nothing."""
+
+
 class BrokerConfig(NetworkSettings, LogSettings, CoordinatorSettings):
     """All settings of one broker; one attribute for each that Odradek uses. See the module for the layers.
 
@@ -51,7 +70,7 @@ class BrokerConfig(NetworkSettings, LogSettings, CoordinatorSettings):
     @property
     def unused(self) -> list[str]:
         """The keys of the static layer that have no effect."""
-        return [key for key in self.static if key not in self.SETTINGS]
+        return [key for key in self.static if key not in self.SETTINGS or key in WITHOUT_EFFECT]
 
     def value_of(self, key: str) -> Any:
         """The value in force of any setting of Kafka's. KeyError when there is none of that key."""

@@ -42,6 +42,10 @@ class WireClient:
     def close(self) -> None:
         self._sock.close()
 
+    def set_timeout(self, timeout_s: float) -> None:
+        """How long to wait for what the broker sends; TimeoutError after that."""
+        self._sock.settimeout(timeout_s)
+
     def send(self, body: Any, version: int, *, expect_reply: bool = True) -> None:
         """Send a request without waiting for its reply."""
         self._sock.sendall(self._connection.send(body, version, expect_reply=expect_reply))

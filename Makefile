@@ -5,10 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= data
 LISTENERS ?= PLAINTEXT://127.0.0.1:9092
-SOURCES := broker protocol compat-tests benchmarks
+SOURCES := $(wildcard broker protocol compat-tests benchmarks)
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run test install lint type unit compat bench wheel format clean
+.PHONY: run install test unit lint type format compat bench wheel clean
 
 run: install
 	@echo "data: $(abspath $(DATA))"

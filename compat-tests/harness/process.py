@@ -34,6 +34,11 @@ class Child:
                 start_new_session=True,
             )
 
+    @property
+    def pid(self) -> int:
+        """The id of the process, which is that of its session too."""
+        return self._process.pid
+
     def ended(self, within_s: float) -> bool:
         """Wait up to `within_s` seconds; tell whether the process has ended."""
         try:

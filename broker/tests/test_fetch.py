@@ -69,7 +69,7 @@ def test_t13_records_are_not_null_in_errors_either(client: WireClient, filled: s
     assert client.receive_frame().hex().endswith("0001" + "ff" * 24 + "00" + "ffffffff" + "01" + "000000")
 
 
-def test_unknown_topics_and_partitions(client: WireClient, filled: str) -> None:
+def test_t46_unknown_topics_and_partitions_below_zero_too(client: WireClient, filled: str) -> None:
     for name, index in [("nowhere", 0), (filled, 77), (filled, -1)]:
         data = client.fetch(name, 0, index=index)
         assert (*head(data), data.aborted_transactions) == (Error.UNKNOWN_TOPIC_OR_PARTITION, -1, -1, -1, [])

@@ -85,6 +85,11 @@ def test_t77_telemetry_is_not_advertised(client: WireClient) -> None:
     assert keys.isdisjoint({71, 72})
 
 
+def test_t60_consumer_groups_of_the_new_kind_are_not_advertised(client: WireClient) -> None:
+    keys = {one.api_key for one in api_versions(client).api_keys}
+    assert keys.isdisjoint({68, 69})
+
+
 @pytest.mark.parametrize(
     ("key", "version"), [(999, 0), (1, 3), (3, 99), (68, 0)], ids=["key", "old", "new", "not served"]
 )

@@ -86,7 +86,7 @@ def test_t27_what_is_refused_with_which_code(
     assert latest(client, made) == 0
 
 
-def test_t27_unknown_topics_partitions_and_acks(client: WireClient, made: str) -> None:
+def test_t27_t46_unknown_topics_partitions_and_acks(client: WireClient, made: str) -> None:
     assert client.produce("nowhere", batch(b"a")).error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
     assert client.produce(made, batch(b"a"), index=99).error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
     assert client.produce(made, batch(b"a"), index=-1).error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
@@ -115,6 +115,11 @@ def test_t27_compacted_topics_want_keys_in_compressed_batches_too(client: WireCl
     client.create_topic(topic, cleanup_policy="compact")
     assert client.produce(topic, batch(b"a", keys=[None], codec=codec)).error_code == Error.INVALID_RECORD
     assert client.produce(topic, batch(b"a", keys=[b"k"], codec=codec)).error_code == 0
+
+
+def test_t29_old_formats_are_refused_in_the_oldest_version_served(client: WireClient, made: str) -> None:
+    for magic in (0, 1):
+        assert client.produce(made, batch(b"a", magic=magic), version=3).error_code == Error.INVALID_RECORD
 
 
 def test_t28_max_message_bytes_is_on_the_batch(client: WireClient, topic: str) -> None:

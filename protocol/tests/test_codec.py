@@ -184,14 +184,14 @@ class TestNull:
         assert "=None" in repr(message)
         assert encode(message, version, flexible=flexible) == bytes.fromhex(in_bytes)
 
-    def test_elements_of_a_nullable_array_are_not_nullable(self) -> None:
-        """T15: no mark stands before a struct because its array may be null."""
+    def test_t15_elements_of_a_nullable_array_are_not_nullable(self) -> None:
+        """No mark stands before a struct because its array may be null."""
         in_bytes = encode(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 1, flexible=False)
         assert in_bytes == bytes.fromhex("00000001 0001") + b"t"
         assert decode(MetadataRequest, 1, in_bytes, flexible=False).topics[0].name == "t"
 
-    def test_elements_have_a_nullability_of_their_own(self) -> None:
-        """T15, the other way round."""
+    def test_t15_elements_have_a_nullability_of_their_own(self) -> None:
+        """The other way round."""
         in_bytes = encode(Names(names=[None, "n"]), 0, flexible=False)
         assert in_bytes == bytes.fromhex("00000002 ffff 0001") + b"n"
         assert decode(Names, 0, in_bytes, flexible=False).names == [None, "n"]

@@ -234,7 +234,7 @@ class TestIdempotence:
         assert idempotent(log, LAST - 1, 4).duplicate
         assert sequence_refusal(log, 5) is Error.OUT_OF_ORDER_SEQUENCE_NUMBER
 
-    def test_expired_producer_goes_on(self, log: Log) -> None:
+    def test_t34_expired_producer_goes_on(self, log: Log) -> None:
         idempotent(log, 0)
         log.expire_producers(NOW_MS + 1000, 1000)
         assert len(log.producers) == 1

@@ -1,4 +1,4 @@
-"""One broker for all tests that talk to it over the wire; each test has topics and groups of its own."""
+"""One broker for all tests of a module that talk to it over the wire; each test has topics and groups of its own."""
 
 import uuid
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from support.wire import WireClient
 from odradek.testing import Broker
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
     with Broker() as running:
         yield running

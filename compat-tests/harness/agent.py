@@ -8,12 +8,13 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import select
 import signal
 import subprocess
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from harness.process import is_readable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,7 +91,7 @@ class Agent:
         deadline = time.monotonic() + timeout_s
         while b"\n" not in self._buffer:
             remaining_s = deadline - time.monotonic()
-            if remaining_s <= 0 or not select.select([self._process.stdout], [], [], remaining_s)[0]:
+            if remaining_s <= 0 or not is_readable(self._process.stdout, remaining_s):
                 self.close()
                 raise TimeoutError(f"{operation}: no answer within {timeout_s} s\n{self._stderr_tail()}")
             chunk = self._process.stdout.read(1 << 20)

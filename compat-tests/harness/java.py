@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-import select
 import signal
 import subprocess
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from harness.cache import require_program
 from harness.jars import jars
+from harness.process import is_readable
 from harness.versions import KAFKA_3
 
 _LAUNCHER = Path(__file__).parent / "ToolLauncher.java"
@@ -105,7 +105,7 @@ class Tools:
         line = b""
         while not line.endswith(b"\n"):
             remaining_s = deadline - time.monotonic()
-            if remaining_s <= 0 or not select.select([self._process.stdout], [], [], remaining_s)[0]:
+            if remaining_s <= 0 or not is_readable(self._process.stdout, remaining_s):
                 self.close()
                 raise TimeoutError(f"{tool} of Kafka {self.version} did not end within {timeout_s} s")
             chunk = self._process.stdout.read(1 << 20)

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 _TAIL_BYTES = 4000
+
+
+def is_readable(stream: IO[bytes], within_s: float) -> bool:
+    """Wait up to `within_s` seconds for something to read, be it the end; `poll` takes any number of open files."""
+    poll = select.poll()
+    poll.register(stream, select.POLLIN)
+    return bool(poll.poll(within_s * 1000))
 
 
 class Child:

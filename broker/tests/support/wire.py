@@ -12,6 +12,7 @@ from odradek_protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from odradek_protocol.messages.delete_topics import DeleteTopicsRequest
 from odradek_protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from odradek_protocol.messages.produce import (
     PartitionProduceData,
@@ -104,6 +105,11 @@ class WireClient:
         reply: CreateTopicsResponse = self.call(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
         assert reply.topics[0].error_code == 0, reply
         return reply.topics[0].topic_id
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic that is there."""
+        reply = self.call(DeleteTopicsRequest(topic_names=[name], timeout_ms=10_000), 5)
+        assert reply.responses[0].error_code == 0, reply
 
     def produce(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,8 @@ _TIMEOUT_S = 60
 
 @pytest.fixture(scope="module")
 def kcat() -> str:
-    """The program; a CI machine installs it."""
-    if os.environ.get("CI") == "true" and os.geteuid() == 0:
+    """The program; a CI machine without it installs it."""
+    if shutil.which("kcat") is None and os.environ.get("CI") == "true" and os.geteuid() == 0:
         for command in (["apt-get", "update"], ["apt-get", "install", "--yes", "kcat"]):
             subprocess.run(command, check=True, capture_output=True, timeout=300)
     return require_program("kcat")

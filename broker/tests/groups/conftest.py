@@ -1,15 +1,27 @@
-"""Async test functions run under trio, on a clock that jumps to the next deadline when everything waits."""
+"""Async test functions run under trio, on a clock that jumps to the next deadline when everything waits.
+
+Work for threads is done in place: the clock cannot see that a thread is at work, and would jump meanwhile, however long
+it is told to wait for one.
+"""
 
 import functools
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-IDLE_S = 0.01
-"""How long everything has to wait, in real time, before the clock jumps: work in threads does not show."""
+
+async def run_in_place(function: Callable[..., Any], *arguments: Any, **_options: Any) -> Any:
+    await trio.lowlevel.checkpoint()
+    return function(*arguments)
+
+
+@pytest.fixture(autouse=True)
+def _without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trio.to_thread, "run_sync", run_in_place)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -17,5 +29,5 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     arguments: dict[str, Any] = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    trio.run(functools.partial(pyfuncitem.obj, **arguments), clock=MockClock(autojump_threshold=IDLE_S))
+    trio.run(functools.partial(pyfuncitem.obj, **arguments), clock=MockClock(autojump_threshold=0))
     return True

@@ -42,6 +42,7 @@ class FetchTarget:
         "index",
         "last_fetched_epoch",
         "max_bytes",
+        "served_topic",
         "told_high_watermark",
         "told_last_stable_offset",
         "told_log_start_offset",
@@ -53,6 +54,8 @@ class FetchTarget:
         self.topic = topic
         self.topic_id = topic_id
         self.index = asked.partition
+        self.served_topic = ""
+        """The name of the topic that was last read by its id."""
         self.update(asked)
         self.told_high_watermark = self.told_last_stable_offset = self.told_log_start_offset = _NOT_TOLD
 

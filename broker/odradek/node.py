@@ -32,6 +32,7 @@ from odradek.log.errors import LogFolderError
 from odradek.log.store import LogStore
 from odradek.maintenance import maintain
 from odradek.partitions import Partitions
+from odradek.reply_cache import ReplyCache
 from odradek.server import Server
 
 __all__ = ["Node", "StartError", "run"]
@@ -76,6 +77,7 @@ class Node:
         self.clock = clock or Clock()
         self.node_id: int = config.node_id
         self.view = ClusterView()
+        self.metadata_replies = ReplyCache(self.view)
         self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots)
         self.stopping = False
         self._stop_asked = trio.Event()

@@ -38,8 +38,8 @@ log = logging.getLogger(__name__)
 FETCH = 1
 """The one API whose replies hold slices of a log."""
 
-REQUESTS_IN_A_ROW = 16
-"""Requests of one connection that are served before the other tasks get a turn, while its bytes keep coming."""
+TURNS_IN_A_ROW = 16
+"""Requests served and pieces received of one connection before the other tasks get a turn, while bytes keep coming."""
 
 GRACE_S = 2.0
 """How long a stop waits for requests at work: longer than any wait that a stop does not end by itself."""
@@ -143,6 +143,7 @@ class Server:
 
     async def _accept(self, listener: Listener, sock: socket.socket, nursery: trio.Nursery) -> None:
         while True:
+            await trio.lowlevel.checkpoint()
             try:
                 client, address = sock.accept()
             except BlockingIOError:
@@ -217,6 +218,9 @@ class Server:
         in_a_row = 0
         memory_limit = self._node.config.queued_max_request_bytes
         while True:
+            if in_a_row == TURNS_IN_A_ROW:
+                in_a_row = 0
+                await trio.lowlevel.checkpoint()
             request = frames.next_request()
             if request is not None:
                 connection.tick = self._tick
@@ -226,9 +230,6 @@ class Server:
                 if self._stopping:
                     return
                 in_a_row += 1
-                if in_a_row == REQUESTS_IN_A_ROW:
-                    in_a_row = 0
-                    await trio.lowlevel.checkpoint()
                 continue
             if memory_limit > 0:
                 await self._wait_for_memory(frames, memory_limit)
@@ -244,6 +245,7 @@ class Server:
             if size == 0:
                 return
             frames.received(size)
+            in_a_row += 1
 
     async def _wait_for_memory(self, frames: ServerConnection, limit: int) -> None:
         """Let a connection without a buffer wait while the others hold `limit` bytes; the last one in may pass it."""

@@ -53,6 +53,8 @@ def test_later_versions_read_by_topic_id(client: WireClient, topic: str, version
     client.produce(topic, batch(b"a"))
     data = client.fetch("", 0, version=version, topic_id=topic_id)
     assert offsets(data.records) == [(0, 1)]
+    data = client.fetch("", 0, index=1, version=version, topic_id=topic_id)
+    assert (*head(data), data.aborted_transactions) == (Error.UNKNOWN_TOPIC_OR_PARTITION, -1, -1, -1, [])
     for unknown in (b"\7" * 16, bytes(16)):
         data = client.fetch("", 0, version=version, topic_id=unknown)
         assert (*head(data), data.aborted_transactions, data.records) == (Error.UNKNOWN_TOPIC_ID, -1, -1, -1, [], b"")
@@ -174,6 +176,10 @@ class TestSessions:
         topics = options.pop("topics", ())
         return FetchRequest(session_id=session_id, session_epoch=epoch, topics=topics, min_bytes=1, **options)
 
+    def told_errors(self, client: WireClient, session_id: int, epoch: int) -> list[int]:
+        reply = client.call(self.more(session_id, epoch), 13)
+        return [one.error_code for entry in reply.responses for one in entry.partitions]
+
     def test_t40_the_life_of_a_session(self, client: WireClient, filled: str) -> None:
         create = fetch_request(filled, [(0, 7), (1, 1)], session_epoch=0)
         error, session, told = self.call(client, create)
@@ -211,6 +217,15 @@ class TestSessions:
         _, session, _ = self.call(client, fetch_request(filled, [(0, 7)], session_epoch=0))
         assert self.call(client, self.more(session, 1), version=13)[0] == Error.FETCH_SESSION_TOPIC_ID_ERROR
 
+    def test_t21_a_session_outlives_its_topic(self, client: WireClient, topic: str) -> None:
+        topic_id = client.create_topic(topic)
+        create = fetch_request("", [(0, 0)], session_epoch=0, topic_id=topic_id)
+        _, session, _ = self.call(client, create, version=13)
+        client.call(DeleteTopicsRequest(topic_names=[topic], timeout_ms=10_000), 5)
+        assert self.told_errors(client, session, 1) == [Error.UNKNOWN_TOPIC_OR_PARTITION]
+        client.create_topic(topic)
+        assert self.told_errors(client, session, 2) == [Error.INCONSISTENT_TOPIC_ID]
+
     def test_t40_the_cache_is_bounded(self, topic: str) -> None:
         with (
             Broker({"max.incremental.fetch.session.cache.slots": "2"}) as broker,
@@ -244,13 +259,17 @@ def test_t42_an_empty_log_is_stable_from_its_start(client: WireClient, topic: st
 
 def test_t44_leader_epochs(client: WireClient, filled: str) -> None:
     assert client.fetch(filled, 0, current_leader_epoch=0).error_code == 0
-    assert client.fetch(filled, 0, current_leader_epoch=-1).error_code == 0
+    for unknown in (-1, -2):
+        assert client.fetch(filled, 0, current_leader_epoch=unknown).error_code == 0
     assert head(client.fetch(filled, 0, current_leader_epoch=1)) == (Error.UNKNOWN_LEADER_EPOCH, -1, -1, -1)
 
 
 def test_a_fetcher_that_went_another_way_is_told_where(client: WireClient, filled: str) -> None:
     data = client.fetch(filled, 3, last_fetched_epoch=0)
     assert (data.error_code, data.diverging_epoch.epoch, len(offsets(data.records))) == (0, -1, 3)
+    data = client.fetch(filled, 9, last_fetched_epoch=0)
+    assert (head(data), offsets(data.records)) == ((0, 7, 7, 0), [])
+    assert (data.diverging_epoch.epoch, data.diverging_epoch.end_offset) == (0, 7)
 
 
 def test_t45_an_empty_rack_is_no_rack(client: WireClient, filled: str) -> None:

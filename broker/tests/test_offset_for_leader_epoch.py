@@ -47,9 +47,13 @@ def test_t44_the_newest_epoch_ends_with_the_log(client: WireClient, filled: str,
     assert ask(client, filled, 0, version=version) == (0, 0 if version else -1, 7)
 
 
-@pytest.mark.parametrize("epoch", [42, -1, -5])
+@pytest.mark.parametrize("epoch", [42, -1])
 def test_t44_an_unknown_epoch_is_no_error(client: WireClient, filled: str, epoch: int) -> None:
     assert ask(client, filled, epoch) == (0, -1, -1)
+
+
+def test_t44_an_epoch_before_all_known_ones_ends_where_they_begin(client: WireClient, filled: str) -> None:
+    assert ask(client, filled, -5) == (0, -5, 0)
 
 
 @pytest.mark.parametrize("replica_id", [-1, -2, 0, 5])

@@ -9,7 +9,7 @@ from odradek_protocol.errors import Error
 from odradek_protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek_protocol.messages.init_producer_id import InitProducerIdRequest
 from odradek_protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from odradek_protocol.records.batch import CONTROL, iter_batches, read_header
+from odradek_protocol.records.batch import CONTROL, TRANSACTIONAL, iter_batches, read_header
 from odradek_protocol.records.compression import Codec
 from odradek_protocol.records.read import read_records
 
@@ -91,6 +91,31 @@ def test_t27_t46_unknown_topics_partitions_and_acks(client: WireClient, made: st
     assert client.produce(made, batch(b"a"), index=99).error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
     assert client.produce(made, batch(b"a"), index=-1).error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
     assert client.produce(made, batch(b"a"), acks=2).error_code == Error.INVALID_REQUIRED_ACKS
+
+
+def test_t27_an_unknown_partition_of_a_known_topic_id(client: WireClient, topic: str) -> None:
+    topic_id = client.create_topic(topic)
+    for index in (1, -1):
+        reply = client.produce("", batch(b"a"), index=index, version=13, topic_id=topic_id)
+        assert reply.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+    reply = client.produce("", batch(b"a"), version=13, topic_id=b"\7" * 16)
+    assert reply.error_code == Error.UNKNOWN_TOPIC_ID
+
+
+def test_clients_may_not_write_to_internal_topics(broker: Broker, client: WireClient) -> None:
+    client.create_topic("__transaction_state")
+    records = batch(b"a", keys=[b"k"])
+    reply = client.produce("__transaction_state", records)
+    assert (reply.error_code, reply.log_start_offset) == (Error.INVALID_TOPIC_EXCEPTION, -1)
+    with WireClient(broker.port, "__admin_client") as admin:
+        assert admin.produce("__transaction_state", records).error_code == 0
+
+
+def test_a_transactional_batch_needs_a_transactional_id(client: WireClient, made: str) -> None:
+    for producer in ((-1, -1, -1), (77, 0, 0)):
+        reply = client.produce(made, batch(b"a", producer=producer, attributes=TRANSACTIONAL))
+        assert (reply.error_code, reply.base_offset) == (Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1)
+    assert latest(client, made) == 0
 
 
 def test_t27_timestamps_out_of_range_are_named(client: WireClient, made: str) -> None:
@@ -216,6 +241,11 @@ class TestIdempotence:
             self.send(client, made, (producer_id, 0, sequence))
         answers = [self.send(client, made, (producer_id, 0, sequence)) for sequence in range(7)]
         assert answers == [(45, -1), (45, -1), (0, 2), (0, 3), (0, 4), (0, 5), (0, 6)]
+
+    def test_t32_a_repetition_is_answered_with_its_time(self, client: WireClient, made: str, producer_id: int) -> None:
+        records = batch(b"a", b"b", timestamps=[1000, 2000], producer=(producer_id, 0, 0))
+        answers = [client.produce(made, bytes(records)) for _ in range(2)]
+        assert [(one.base_offset, one.log_append_time_ms) for one in answers] == [(0, -1), (0, 2000)]
 
     def test_t33_sequences_wrap(self, client: WireClient, made: str, producer_id: int) -> None:
         top = 2**31 - 1

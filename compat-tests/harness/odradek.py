@@ -11,7 +11,6 @@ from harness.process import Child
 from harness.target import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 _READY = re.compile(r"^odradek ready: (\S+):(\d+)$", re.MULTILINE)
@@ -22,9 +21,8 @@ _STOP_TIMEOUT_S = 15
 class Odradek(Target):
     """One broker with the embedded defaults, on a port of the system's choice."""
 
-    def __init__(self, folder: Path, overrides: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self.name = "odradek"
-        self._overrides = overrides or {}
         self._folder = folder
         self._data = folder / "data"
         self._starts = 0
@@ -48,7 +46,7 @@ class Odradek(Target):
     def _start(self, address: str) -> Child:
         self._starts += 1
         command = [sys.executable, "-m", "odradek", "serve"]
-        overrides = {"listeners": f"PLAINTEXT://{address}", "log.dirs": str(self._data), **self._overrides}
+        overrides = {"listeners": f"PLAINTEXT://{address}", "log.dirs": str(self._data)}
         for key, value in overrides.items():
             command += ["--override", f"{key}={value}"]
         return Child(f"odradek-{self._starts}", command, self._folder)

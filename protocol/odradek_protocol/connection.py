@@ -20,6 +20,7 @@ Rules:
   request before it takes the next.
 """
 
+import mmap
 import struct
 from typing import Any, Generic, TypeVar
 
@@ -35,7 +36,7 @@ from odradek_protocol.header import (
 )
 from odradek_protocol.schema import Api, apis
 
-__all__ = ["Buffers", "ClientConnection", "Request", "ServerConnection"]
+__all__ = ["Buffers", "ClientConnection", "EncodedReply", "Request", "ServerConnection", "encode_reply"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -59,15 +60,18 @@ class Buffers:
 
     Sizes are powers of two from `SMALL_BUFFER`, so that a returned buffer serves other frames. `kept_bytes` bounds what
     waits here; `lent_bytes` is what connections hold now.
+
+    A buffer is a mapping of its own, which the system fills with memory page by page as bytes arrive: a client that
+    declares 100 MiB and sends none takes none.
     """
 
     def __init__(self, max_kept_bytes: int = 32 * 1024 * 1024) -> None:
         self.max_kept_bytes = max_kept_bytes
         self.kept_bytes = 0
         self.lent_bytes = 0
-        self._free: dict[int, list[bytearray]] = {}
+        self._free: dict[int, list[mmap.mmap]] = {}
 
-    def borrow(self, size: int) -> bytearray:
+    def borrow(self, size: int) -> mmap.mmap:
         """A buffer of at least `size` bytes."""
         if size <= SMALL_BUFFER:
             capacity = SMALL_BUFFER
@@ -78,9 +82,11 @@ class Buffers:
         if free:
             self.kept_bytes -= capacity
             return free.pop()
-        return bytearray(capacity)
+        buffer = mmap.mmap(-1, capacity, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        buffer.madvise(mmap.MADV_NOHUGEPAGE)
+        return buffer
 
-    def give_back(self, buffer: bytearray) -> None:
+    def give_back(self, buffer: mmap.mmap) -> None:
         """Take a buffer back; nobody may look at it any more."""
         capacity = len(buffer)
         self.lent_bytes -= capacity
@@ -125,6 +131,15 @@ class Request(Generic[T_co]):
         )
 
 
+class EncodedReply:
+    """The body of a reply as bytes: made once by `encode_reply`, sent any number of times."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+
 _readers: dict[tuple[int, int], tuple[Api, bool, Decoder]] = {}
 _writers: dict[tuple[int, int], tuple[bool, Encoder]] = {}
 
@@ -148,6 +163,15 @@ def _writer(api: Api, version: int) -> tuple[bool, Encoder]:
     return entry
 
 
+def encode_reply(request: Request[Any], response: Any) -> EncodedReply:
+    """The body of a reply that holds no `Records`, to be sent for `request` and for others of its API and version."""
+    key = request.api.key
+    _, encode = _writers.get((key, request.version)) or _writer(request.api, request.version)
+    parts: list[Any] = []
+    encode(response, parts.append)
+    return EncodedReply(b"".join(parts))
+
+
 class ServerConnection:
     """The server's side of one connection."""
 
@@ -156,7 +180,7 @@ class ServerConnection:
     def __init__(self, buffers: Buffers | None = None, max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES) -> None:
         self.max_request_bytes = max_request_bytes
         self._buffers = buffers or Buffers()
-        self._buffer: bytearray | None = None
+        self._buffer: mmap.mmap | None = None
         self._view: memoryview | None = None
         self._start = self._end = 0
         self._needed = 0
@@ -280,7 +304,10 @@ class ServerConnection:
         key = request.api.key
         tagged, encode = _writers.get((key, request.version)) or _writer(request.api, request.version)
         parts: list[Part] = [b""]
-        encode(response, parts.append)
+        if type(response) is EncodedReply:
+            parts.append(response.data)
+        else:
+            encode(response, parts.append)
         size = sum(map(len, parts))
         if tagged:
             parts[0] = _reply_v1(size + 5, request.correlation_id)

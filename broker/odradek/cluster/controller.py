@@ -121,8 +121,8 @@ class Controller:
         registration = BrokerRegistration(endpoints, rack)
         data = BrokerZNode.encode(registration, self._clock.now_ms())
         await self._store.create(BrokerZNode.path(self._node_id), data, ephemeral=True)
-        self._view.controller_id = ControllerZNode.decode((await self._store.get(ControllerZNode.path)).data)
-        self._view.brokers = await read_brokers(self._store)
+        controller_id = ControllerZNode.decode((await self._store.get(ControllerZNode.path)).data)
+        self._view.put_brokers(await read_brokers(self._store), controller_id)
 
     async def create_topic(self, new: NewTopic, *, validate_only: bool = False, timeout_ms: int = WAIT_MS) -> TopicView:
         """Make a topic; when this returns its leaders serve. With `validate_only`, check all and make nothing.

@@ -64,11 +64,14 @@ class ClusterView:
     brokers: dict[int, BrokerView] = field(default_factory=dict)
     topics: dict[str, TopicView] = field(default_factory=dict)
     topics_by_id: dict[bytes, TopicView] = field(default_factory=dict)
+    revision: int = 0
+    """Counts the changes, so that what was made from the view can be told from what is out of date."""
     _by_collision_key: dict[str, str] = field(default_factory=dict)
 
     def put_topic(self, topic: TopicView) -> None:
         """Add a topic, or put a newer picture of it in place of the one that is there."""
         self.remove_topic(topic.name)
+        self.revision += 1
         self.topics[topic.name] = topic
         self.topics_by_id[topic.topic_id] = topic
         self._by_collision_key[collision_key(topic.name)] = topic.name
@@ -77,8 +80,15 @@ class ClusterView:
         """Forget a topic; harmless when it is not there."""
         topic = self.topics.pop(name, None)
         if topic is not None:
+            self.revision += 1
             del self.topics_by_id[topic.topic_id]
             self._by_collision_key.pop(collision_key(name), None)
+
+    def put_brokers(self, brokers: dict[int, BrokerView], controller_id: int) -> None:
+        """Show which brokers live, and which of them is the controller."""
+        self.brokers = brokers
+        self.controller_id = controller_id
+        self.revision += 1
 
     def colliding(self, name: str) -> str | None:
         """The topic whose name differs from `name` only in where '.' and '_' stand; `name` itself if it exists."""

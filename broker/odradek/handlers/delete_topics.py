@@ -1,4 +1,4 @@
-"""DeleteTopics (key 20), v0-6: delete topics, named or (v6) by id; one row for each.
+"""DeleteTopics (key 20), v0-6: delete topics, named or (v6) by id; one row for each topic.
 
 When the reply comes, the topic is gone and its name free: it may be created again at once.
 
@@ -10,7 +10,6 @@ KIP-4, KIP-516 (v6).
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from odradek.handlers.registry import answer_for, handles
@@ -48,17 +47,26 @@ async def delete_topics(
         known = request.version >= FIRST_THAT_NAMES_DELETION_DISABLED
         error = Error.TOPIC_DELETION_DISABLED if known else Error.INVALID_REQUEST
         return DeleteTopicsResponse(responses=[_row(*each, error, "Topic deletion is disabled.") for each in mentions])
-    found = {mention: _find(node.view, *mention) for mention in mentions}
-    meant = Counter(topic.topic_id for topic in found.values() if topic is not None)
     responses = []
+    meant: dict[bytes, list[TopicView]] = {}
     for mention, times in mentions.items():
         try:
-            topic = _check(mention, times, found[mention], meant)
+            topic = _find(node.view, *mention, times)
+        except BrokerError as refusal:
+            responses.append(_row(*mention, refusal.error, refusal.message))
+        else:
+            meant.setdefault(topic.topic_id, []).append(topic)
+    for topic, *again in meant.values():
+        error, message = Error.NONE, ""
+        try:
+            if again:
+                raise BrokerError(  # noqa: TRY301 - answered with the others
+                    Error.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied."
+                )
             await node.controller.delete_topic(topic.name, timeout_ms=body.timeout_ms)
         except Exception as failure:  # noqa: BLE001 - answered, and logged when it is no BrokerError
-            responses.append(_row(*mention, *answer_for(failure, request)))
-        else:
-            responses.append(_row(topic.name, topic.topic_id, Error.NONE, ""))
+            error, message = answer_for(failure, request)
+        responses.append(_row(topic.name, topic.topic_id, error, message))
     return DeleteTopicsResponse(responses=responses)
 
 
@@ -66,18 +74,11 @@ def _row(name: str | None, topic_id: bytes, error: Error, message: str) -> Delet
     return DeletableTopicResult(name=name, topic_id=topic_id, error_code=error, error_message=message or None)
 
 
-def _find(view: "ClusterView", name: str | None, topic_id: bytes) -> "TopicView | None":
-    return view.topics_by_id.get(topic_id) if name is None else view.topics.get(name)
+def _find(view: "ClusterView", name: str | None, topic_id: bytes, times: int) -> "TopicView":
+    """The topic of that name or id, which the request has so many `times`.
 
-
-def _check(
-    mention: tuple[str | None, bytes], times: int, topic: "TopicView | None", meant: Mapping[bytes, int]
-) -> "TopicView":
-    """The topic that a mention means. BrokerError when there is none, or the mention makes no sense.
-
-    `times` is how often the mention is in the request, `meant` how many different ones each topic has.
+    BrokerError when there is none, or the request makes no sense.
     """
-    name, topic_id = mention
     by_id = topic_id != NULL_UUID
     if name is None and not by_id:
         raise BrokerError(Error.INVALID_REQUEST, "Neither topic name nor id were specified.")
@@ -85,10 +86,12 @@ def _check(
         raise BrokerError(Error.INVALID_REQUEST, "You may not specify both topic name and topic id.")
     if times > 1:
         raise BrokerError(Error.INVALID_REQUEST, f"Duplicate topic {'id' if by_id else 'name'}.")
-    if topic is None and by_id:
-        raise BrokerError(Error.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+    if name is None:
+        topic = view.topics_by_id.get(topic_id)
+        if topic is None:
+            raise BrokerError(Error.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+        return topic
+    topic = view.topics.get(name)
     if topic is None:
         raise BrokerError(Error.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
-    if meant[topic.topic_id] > 1:
-        raise BrokerError(Error.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied.")
     return topic

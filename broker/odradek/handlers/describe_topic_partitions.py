@@ -8,7 +8,7 @@ Order of the checks: a cursor on a topic that the list does not name, or on a ne
 whole request (INVALID_REQUEST), which this reply cannot carry: each topic that was asked for gets it. A topic that is
 not there has a row with INVALID_TOPIC_EXCEPTION or UNKNOWN_TOPIC_OR_PARTITION, unless all are asked for.
 
-KIP-966. The authorized operations are always told.
+KIP-966. The authorized operations are always told, but in an error of the whole request.
 """
 
 from collections.abc import Container
@@ -20,9 +20,10 @@ from odradek.cluster.election import NO_LEADER
 from odradek.cluster.topics import INTERNAL_TOPICS, is_legal
 from odradek.cluster.view import PartitionView, TopicView
 from odradek.handlers.registry import handles
-from odradek_protocol.connection import Request
+from odradek_protocol.connection import EncodedReply, Request
 from odradek_protocol.errors import Error
 from odradek_protocol.messages.describe_topic_partitions import (
+    NOT_ASKED,
     Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -39,13 +40,32 @@ if TYPE_CHECKING:
 @handles(DescribeTopicPartitionsRequest)
 async def describe_topic_partitions(
     node: "Node", connection: "Connection", request: Request[DescribeTopicPartitionsRequest]
-) -> DescribeTopicPartitionsResponse:
+) -> DescribeTopicPartitionsResponse | EncodedReply:
     """Answer a DescribeTopicPartitions request."""
     body = request.body
-    named = {topic.name for topic in body.topics}
+    cursor = body.cursor
+    asked = (
+        tuple([topic.name for topic in body.topics]),
+        body.response_partition_limit,
+        None if cursor is None else (cursor.topic_name, cursor.partition_index),
+    )
+    known = node.metadata_replies.find(connection, request, asked)
+    if known is not None:
+        return known
+    revision = node.view.revision
+    response = _answer(node, connection, body)
+    if any(topic.error_code for topic in response.topics):
+        return response
+    return node.metadata_replies.keep(connection, request, asked, revision, response)
+
+
+def _answer(
+    node: "Node", connection: "Connection", body: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    named = dict.fromkeys(topic.name for topic in body.topics)
     cursor = body.cursor
     if cursor is not None and (cursor.partition_index < 0 or (named and cursor.topic_name not in named)):
-        rows = [_failed(Error.INVALID_REQUEST, name) for name in sorted(named or {cursor.topic_name})]
+        rows = [_failed(Error.INVALID_REQUEST, name, NOT_ASKED) for name in named or (cursor.topic_name,)]
         return DescribeTopicPartitionsResponse(topics=rows)
     start = cursor or Cursor(topic_name="", partition_index=0)
     names = sorted(name for name in named or node.view.topics if name >= start.topic_name)
@@ -103,12 +123,12 @@ def _describe_partition(
     )
 
 
-def _failed(error: Error, name: str) -> DescribeTopicPartitionsResponseTopic:
+def _failed(error: Error, name: str, operations: int = TOPIC_OPERATIONS) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         error_code=error,
         name=name,
         topic_id=NULL_UUID,
         is_internal=name in INTERNAL_TOPICS,
         partitions=(),
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=operations,
     )

@@ -5,9 +5,10 @@ Reads whole batches, from the one that holds the wanted offset on, and waits up 
 when that is larger than every limit (KIP-74); the rest is cut at a batch's edge. Consumers read below the high
 watermark, with isolation level 1 (read committed) below the last stable offset, with the list of aborted transactions.
 
-Order of the checks, for each partition: topic (by id UNKNOWN_TOPIC_ID, else UNKNOWN_TOPIC_OR_PARTITION), leadership,
-leader epoch (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH), divergence of a last fetched epoch, offset
-(OFFSET_OUT_OF_RANGE below the log start or above the log end). Errors of the session stand in the reply's head.
+Order of the checks, for each partition: topic (UNKNOWN_TOPIC_ID for an id that is nobody's, INCONSISTENT_TOPIC_ID in a
+session whose topic was made anew, else UNKNOWN_TOPIC_OR_PARTITION), leadership, leader epoch (FENCED_LEADER_EPOCH,
+UNKNOWN_LEADER_EPOCH; a negative one is not compared), divergence of a last fetched epoch, offset (OFFSET_OUT_OF_RANGE
+below the log start or above the log end). Errors of the session stand in the reply's head.
 
 KIP-227 (v7: sessions), KIP-320 (v9, v12), KIP-392 (v11), KIP-516 (v13: topic ids). Replies never have null records.
 """
@@ -131,17 +132,29 @@ def _look(node: "Node", request: Request[FetchRequest], targets: Sequence[FetchT
 def _find(node: "Node", target: FetchTarget, by_id: bool) -> Partition:
     if by_id:
         partition = node.partitions.get_by_id(target.topic_id, target.index)
+        if partition is not None:
+            target.served_topic = partition.topic
     else:
         partition = node.partitions.get(target.topic, target.index)
     if partition is None:
-        raise BrokerError(Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION)
+        raise BrokerError(_why_unknown(node, target) if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION)
     return partition
+
+
+def _why_unknown(node: "Node", target: FetchTarget) -> Error:
+    """Why there is no partition of that topic id: a session that read one goes by the name that the topic had."""
+    if target.topic_id not in node.view.topics_by_id:
+        if not target.served_topic:
+            return Error.UNKNOWN_TOPIC_ID
+        if target.served_topic in node.view.topics:
+            return Error.INCONSISTENT_TOPIC_ID
+    return Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _read(partition: Partition, target: FetchTarget, found: _Round, committed: bool) -> PartitionData:
     if not partition.is_leader:
         partition.check_leader()
-    if target.current_leader_epoch != -1:
+    if target.current_leader_epoch >= 0:
         partition.check_epoch(target.current_leader_epoch)
     log = partition.log
     end_offset = high_watermark = partition.high_watermark
@@ -149,11 +162,11 @@ def _read(partition: Partition, target: FetchTarget, found: _Round, committed: b
     if committed:
         end_offset = stable_offset
     diverging = NO_DIVERGENCE
-    if target.last_fetched_epoch != -1:
+    if target.last_fetched_epoch >= 0:
         diverging = _divergence(partition, target)
         found.failed = found.failed or diverging is not NO_DIVERGENCE
     offset = target.fetch_offset
-    if not log.log_start_offset <= offset <= log.log_end_offset:
+    if diverging is NO_DIVERGENCE and not log.log_start_offset <= offset <= log.log_end_offset:
         raise BrokerError(
             Error.OFFSET_OUT_OF_RANGE,
             f"offset {offset} of {partition!r} is not in {log.log_start_offset} to {log.log_end_offset}",

@@ -19,6 +19,7 @@ lets the other clients in before it.
 """
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import trio
@@ -75,7 +76,7 @@ async def list_offsets(
     topics = []
     for topic in request.body.topics:
         replies = []
-        for asked in topic.partitions:
+        for asked in _once(topic.partitions):
             index = asked.partition_index
             reply = ListOffsetsPartitionResponse(partition_index=index, error_code=0, old_style_offsets=())
             replies.append(reply)
@@ -98,6 +99,11 @@ async def list_offsets(
     return ListOffsetsResponse(topics=topics)
 
 
+def _once(partitions: Sequence[ListOffsetsPartition]) -> Iterable[ListOffsetsPartition]:
+    """Each partition once: one that is named again has one row in the reply."""
+    return partitions if len(partitions) == 1 else {asked.partition_index: asked for asked in partitions}.values()
+
+
 def _repeated(body: ListOffsetsRequest) -> frozenset[tuple[str, int]]:
     """The partitions that are named more than once."""
     if len(body.topics) == 1 and len(body.topics[0].partitions) == 1:
@@ -109,7 +115,7 @@ def _repeated(body: ListOffsetsRequest) -> frozenset[tuple[str, int]]:
 def _check(asked: ListOffsetsPartition, version: int, repeated: bool) -> None:
     if repeated:
         raise BrokerError(Error.INVALID_REQUEST, f"partition {asked.partition_index} is named twice")
-    if version > 0 and asked.timestamp < 0 and version < FIRST_VERSION.get(asked.timestamp, version + 1):
+    if asked.timestamp < 0 and version < FIRST_VERSION.get(asked.timestamp, version + 1):
         raise BrokerError(Error.UNSUPPORTED_VERSION, f"timestamp {asked.timestamp} in version {version}")
 
 

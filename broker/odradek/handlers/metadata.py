@@ -24,7 +24,7 @@ from odradek.cluster.election import NO_LEADER
 from odradek.cluster.topics import INTERNAL_TOPICS, check_name
 from odradek.cluster.view import PartitionView, TopicView
 from odradek.handlers.registry import answer_for, handles
-from odradek_protocol.connection import Request
+from odradek_protocol.connection import EncodedReply, Request
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.messages.metadata import (
     NOT_ASKED,
@@ -46,10 +46,21 @@ FIRST_WITH_TOPICS_BY_ID = 12
 
 
 @handles(MetadataRequest)
-async def metadata(node: "Node", connection: "Connection", request: Request[MetadataRequest]) -> MetadataResponse:
+async def metadata(
+    node: "Node", connection: "Connection", request: Request[MetadataRequest]
+) -> MetadataResponse | EncodedReply:
     """Answer a Metadata request."""
     body = request.body
     wanted = body.topics
+    asked = (
+        None if wanted is None else tuple([(topic.name, topic.topic_id) for topic in wanted]),
+        body.include_topic_authorized_operations,
+        body.include_cluster_authorized_operations,
+    )
+    known = node.metadata_replies.find(connection, request, asked)
+    if known is not None:
+        return known
+    revision = node.view.revision
     if wanted is None or (request.version == 0 and not wanted):
         found: list[_Found] = list(node.view.topics.values())
     elif request.version < FIRST_WITH_TOPICS_BY_ID and any(
@@ -60,7 +71,7 @@ async def metadata(node: "Node", connection: "Connection", request: Request[Meta
         found = await _find(node, request, wanted)
     reachable = reachable_brokers(node, connection)
     operations = TOPIC_OPERATIONS if body.include_topic_authorized_operations else NOT_ASKED
-    return MetadataResponse(
+    response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=broker.node_id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
             for broker, endpoint in reachable.values()
@@ -75,6 +86,9 @@ async def metadata(node: "Node", connection: "Connection", request: Request[Meta
         ],
         cluster_authorized_operations=CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else NOT_ASKED,
     )
+    if any(topic.error_code for topic in response.topics):
+        return response
+    return node.metadata_replies.keep(connection, request, asked, revision, response)
 
 
 _Found = TopicView | tuple[Error, str | None, bytes]

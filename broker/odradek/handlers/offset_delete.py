@@ -55,5 +55,6 @@ async def offset_delete(
                 ],
             )
             for topic in body.topics
+            if topic.partitions
         ],
     )

@@ -6,9 +6,10 @@ Appends each partition's batch at once, in the order of the request, and answers
 - acks=1: after the append. acks=-1 (all): when every in-sync replica has it, at the latest after `timeout_ms`.
 - any other: INVALID_REQUIRED_ACKS for each partition.
 
-Order of the checks: acks; topic (UNKNOWN_TOPIC_OR_PARTITION, by id UNKNOWN_TOPIC_ID); that there is one batch of the
-current format (INVALID_RECORD); zstd below v7 (UNSUPPORTED_COMPRESSION_TYPE); leadership; min.insync.replicas for
-acks=all; what `Log.append_as_leader` checks.
+Order of the checks: acks; topic (UNKNOWN_TOPIC_OR_PARTITION, for an id that is nobody's UNKNOWN_TOPIC_ID), which is no
+internal one (INVALID_TOPIC_EXCEPTION); that there is one batch of the current format (INVALID_RECORD); zstd below v7
+(UNSUPPORTED_COMPRESSION_TYPE); a transactional id for a transactional batch (TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
+leadership; min.insync.replicas for acks=all; what `Log.append_as_leader` checks.
 Missing records are an INVALID_RECORD. Nothing is awaited before the last partition is appended, so one connection's
 batches lie in the log in the order in which they were sent.
 
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from odradek.cluster.topics import INTERNAL_TOPICS
 from odradek.handlers.registry import CloseConnection, answer_for, handles
 from odradek.log.errors import RecordErrors
 from odradek.log.log import AppendResult
@@ -45,6 +47,9 @@ if TYPE_CHECKING:
 FIRST_WITH_ZSTD = 7
 FIRST_WITH_TOPIC_IDS = 13
 
+ADMIN_CLIENT_ID = "__admin_client"
+"""The client id by which Kafka's own tools ask to write to internal topics."""
+
 ACKS_ALL = -1
 ACKS_NONE = 0
 ACKS_LEADER = 1
@@ -56,6 +61,8 @@ WITHOUT_LOG_START = frozenset(
         Error.MESSAGE_TOO_LARGE,
         Error.RECORD_LIST_TOO_LARGE,
         Error.KAFKA_STORAGE_ERROR,
+        Error.INVALID_TOPIC_EXCEPTION,
+        Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     }
 )
 """Errors of an append whose reply does not tell the log start offset."""
@@ -108,20 +115,26 @@ def _admit(
     acks = request.body.acks
     if acks not in (ACKS_ALL, ACKS_LEADER, ACKS_NONE):
         raise BrokerError(Error.INVALID_REQUIRED_ACKS)
-    if request.version >= FIRST_WITH_TOPIC_IDS:
+    by_id = request.version >= FIRST_WITH_TOPIC_IDS
+    if by_id:
         partition = node.partitions.get_by_id(topic.topic_id, data.index)
-        unknown = Error.UNKNOWN_TOPIC_ID
     else:
         partition = node.partitions.get(topic.name, data.index)
-        unknown = Error.UNKNOWN_TOPIC_OR_PARTITION
     if partition is None:
-        raise BrokerError(unknown)
+        nobodys = by_id and topic.topic_id not in node.view.topics_by_id
+        raise BrokerError(Error.UNKNOWN_TOPIC_ID if nobodys else Error.UNKNOWN_TOPIC_OR_PARTITION)
+    if partition.topic in INTERNAL_TOPICS and request.client_id != ADMIN_CLIENT_ID:
+        raise BrokerError(Error.INVALID_TOPIC_EXCEPTION, f"clients may not write to {partition.topic}")
     records = data.records
     if records is None:
         raise BrokerError(Error.INVALID_RECORD, f"partition {data.index} has no records")
     batch = read_batch(records)
     if request.version < FIRST_WITH_ZSTD and batch.codec == Codec.ZSTD:
         raise BrokerError(Error.UNSUPPORTED_COMPRESSION_TYPE, f"Produce version {request.version} has no zstd")
+    if batch.is_transactional and request.body.transactional_id is None:
+        raise BrokerError(
+            Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch without a transactional id"
+        )
     if acks == ACKS_ALL:
         partition.check_leader()
         partition.check_enough_replicas()

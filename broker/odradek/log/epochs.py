@@ -58,7 +58,7 @@ class LeaderEpochs:
         For an epoch before all known ones: that epoch and the start of the first known one. None for one that is
         newer than all known.
         """
-        if epoch < 0 or epoch > self.latest:
+        if epoch == NO_EPOCH or epoch > self.latest:
             return None
         if epoch == self.latest:
             return epoch, log_end_offset

@@ -179,7 +179,8 @@ class Log:
 
         `batch` is what `read_batch` gave for `records`, where that has been called already. `records` is changed in
         place: offset, leader epoch, and timestamps where the topic asks for it. A repetition of a batch that an
-        idempotent producer sent before is not written again: the result is that of the first time, and `duplicate`.
+        idempotent producer sent before is not written again: the result is a `duplicate`, with the offsets of the first
+        time and, as its append time, the batch's largest timestamp.
 
         Raises BrokerError: INVALID_RECORD, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE (larger than a
         segment), INVALID_TIMESTAMP, UNKNOWN_SERVER_ERROR (records that are not what their codec makes),
@@ -207,9 +208,12 @@ class Log:
             if origin is Origin.CLIENT:
                 duplicate = self.producers.find_duplicate(batch)
                 if duplicate is not None:
-                    time_ms = duplicate.timestamp if append_time_ms >= 0 else -1
                     return AppendResult(
-                        duplicate.base_offset, duplicate.last_offset, time_ms, self.log_start_offset, duplicate=True
+                        duplicate.base_offset,
+                        duplicate.last_offset,
+                        duplicate.timestamp,
+                        self.log_start_offset,
+                        duplicate=True,
                     )
                 self.producers.check(batch)
             else:

@@ -10,7 +10,6 @@ broker.id, is read too. The topic id is base64 (URL alphabet) without padding.
 """
 
 import base64
-import binascii
 import os
 
 from odradek.log.errors import LogFolderError
@@ -71,7 +70,7 @@ def read_topic_id(files: Files, directory: str) -> bytes | None:
     fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     try:
         topic_id = base64.urlsafe_b64decode(fields.get("topic_id", "") + "==")
-    except binascii.Error:
+    except ValueError:
         return None
     return topic_id if fields.get("version") == "0" and len(topic_id) == 16 else None
 

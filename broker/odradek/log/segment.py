@@ -307,20 +307,13 @@ class Segment:
 
         Raises OSError.
         """
-        offsets, times = self.indexes.offsets, self.indexes.times
-        self._read_max_timestamp()
         self.sealed = False
-        self.first_timestamp = NO_TIMESTAMP
-        self.next_offset = self.base_offset
-        for _, first in self.walk(0):
-            self.first_timestamp = first.max_timestamp
-            break
-        # Behind the last entry of the time index there may be larger timestamps.
-        end = offsets.position_of(times.offsets[-1]) if times.offsets else 0
-        for position, batch in self.walk(end):
-            self.next_offset, end = batch.last_offset + 1, position + batch.size
-            if batch.max_timestamp > self._max_timestamp:
-                self._max_timestamp, self._max_timestamp_offset = batch.max_timestamp, batch.last_offset
+        self.first_timestamp = next((first.max_timestamp for _, first in self.walk(0)), NO_TIMESTAMP)
+        end = self._read_tail()
+        if end < 0:
+            logger.warning("%s: there is no batch where its indexes say, they are built again", self.path)
+            self._indexes = self._rebuild_indexes()
+            end = max(self._read_tail(), 0)
         if end != self.size:
             logger.warning(
                 "%s: %d bytes at position %d are no batch, they are cut off", self.path, self.size - end, end
@@ -328,7 +321,27 @@ class Segment:
             self.size = end
             self.tear()
             self.open()
-        self._unindexed_bytes = end - (offsets.positions[-1] if offsets.positions else 0)
+        positions = self.indexes.offsets.positions
+        self._unindexed_bytes = end - (positions[-1] if positions else 0)
+
+    def _read_tail(self) -> int:
+        """Find offset and timestamp of the end by the batches behind the last entry of the time index.
+
+        Gives the position behind them, -1 when there is none where the entry says. Raises OSError.
+        """
+        offsets, times = self.indexes.offsets, self.indexes.times
+        self._read_max_timestamp()
+        self.next_offset = self.base_offset
+        # Behind the last entry of the time index there may be larger timestamps.
+        start = offsets.position_of(times.offsets[-1]) if times.offsets else 0
+        end = -1 if start else 0
+        for position, batch in self.walk(start):
+            if batch.base_offset < self.next_offset or batch.last_offset_delta < 0:
+                break
+            self.next_offset, end = batch.last_offset + 1, position + batch.size
+            if batch.max_timestamp > self._max_timestamp:
+                self._max_timestamp, self._max_timestamp_offset = batch.max_timestamp, batch.last_offset
+        return end
 
     def truncate_to(self, offset: int) -> None:
         """Drop the batches that hold or follow `offset`, and append behind the rest. Raises OSError."""

@@ -492,6 +492,15 @@ async def test_a_group_that_is_not_stable_is_described_without_metadata(tmp_path
         assert (group.error_code, group.group_state) == (Error.NOT_COORDINATOR, "")
 
 
+async def test_a_rebalancing_group_is_described_with_its_last_assignment(tmp_path: Path) -> None:
+    async with serving(tmp_path) as node:
+        member_id = await stable_member(node)
+        await node.ask(join_request(member_id=member_id), 3)
+        (group,) = (await node.ask(DescribeGroupsRequest(groups=["g"]), 5)).groups
+        assert group.group_state == "CompletingRebalance"
+        assert [(each.member_metadata, each.member_assignment) for each in group.members] == [(b"", b"abc")]
+
+
 @pytest.mark.parametrize(
     ("version", "states", "types", "expected"),
     [
@@ -564,7 +573,7 @@ async def test_offsets_that_are_deleted_one_by_one(tmp_path: Path) -> None:
         member_id = await stable_member(node)
         for topic in ("t", "u"):
             await commit(node, 1, topic=topic, member_id=member_id, generation_id_or_member_epoch=1)
-        reply = await node.ask(delete_offsets_request("g", t=[0], u=[0, 1, 9], nope=[0]), 0)
+        reply = await node.ask(delete_offsets_request("g", t=[0], u=[0, 1, 9], nope=[0], empty=[]), 0)
         assert reply.error_code == 0
         assert {topic.name: [each.error_code for each in topic.partitions] for topic in reply.topics} == {
             "t": [Error.GROUP_SUBSCRIBED_TO_TOPIC],

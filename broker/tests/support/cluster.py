@@ -13,12 +13,16 @@ from odradek.cluster.embedded import EmbeddedStore
 from odradek.cluster.producer_ids import ProducerIds
 from odradek.cluster.view import ClusterView, Endpoint, TopicView
 from odradek.config import BrokerConfig
-from odradek.handlers.registry import registered
+from odradek.handlers.registry import load_all, registered
+from odradek.reply_cache import ReplyCache
 from odradek_protocol.codec import decode, encode
-from odradek_protocol.connection import Request
+from odradek_protocol.connection import EncodedReply, Request
 from odradek_protocol.schema import Api
 
 __all__ = ["Cluster", "Dialled", "RecordedPartitions", "ask", "cluster"]
+
+
+load_all()
 
 
 class RecordedPartitions:
@@ -59,6 +63,7 @@ class Cluster:
         self.store = store
         self.producer_ids = ProducerIds(store, 1)
         self.view = ClusterView()
+        self.metadata_replies = ReplyCache(self.view)
         self.partitions = RecordedPartitions()
         self.config = BrokerConfig({"node.id": "1", **settings})
         self.controller = Controller(
@@ -102,4 +107,5 @@ async def ask(node: Cluster, body: Any, version: int | None = None, dialled: Dia
     sent = decode(api.request, version, encode(body, version, flexible=flexible), flexible=flexible)
     handler: Any = registered[api.key]
     reply = await handler(node, dialled or Dialled(), Request(api, version, 1, "probe", sent))
-    return decode(api.response, version, encode(reply, version, flexible=flexible), flexible=flexible)
+    data = reply.data if isinstance(reply, EncodedReply) else encode(reply, version, flexible=flexible)
+    return decode(api.response, version, data, flexible=flexible)

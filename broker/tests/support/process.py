@@ -33,7 +33,9 @@ class BrokerProcess:
         self.ready_line = self._read_line()
         if not self.ready_line:
             self.kill()
-            raise RuntimeError(f"the broker did not start: {self.errors()}")
+            errors = self.errors()
+            self.close()
+            raise RuntimeError(f"the broker did not start: {errors}")
         self.port = int(re.fullmatch(r"odradek ready: 127\.0\.0\.1:(\d+)\n", self.ready_line)[1])  # type: ignore[index]
 
     def _read_line(self) -> str:

@@ -29,6 +29,7 @@ class WireClient:
     """One connection to a broker."""
 
     def __init__(self, port: int, client_id: str | None = "probe") -> None:
+        self.port = port
         self._sock = socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
         self._connection = ClientConnection(client_id)
 
@@ -93,6 +94,10 @@ class WireClient:
         except ConnectionResetError:
             return True
 
+    def reset_when_closed(self) -> None:
+        """Let `close` end the connection by a reset, as the death of a machine does."""
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
     def create_topic(self, name: str, partitions: int = 1, **configs: str) -> bytes:
         """Make a topic, with settings such as `cleanup_policy="compact"`; give its id."""
         topic = CreatableTopic(
@@ -120,9 +125,12 @@ class WireClient:
         version: int = 9,
         acks: int = 1,
         topic_id: bytes = bytes(16),
+        transactional_id: str | None = None,
     ) -> PartitionProduceResponse:
         """Produce to one partition."""
-        reply = self.call(produce_request(topic, records, index=index, acks=acks, topic_id=topic_id), version)
+        request = produce_request(topic, records, index=index, acks=acks, topic_id=topic_id)
+        request.transactional_id = transactional_id
+        reply = self.call(request, version)
         answer: PartitionProduceResponse = reply.responses[0].partition_responses[0]
         return answer
 

@@ -1,9 +1,9 @@
 """Reading what is in a partition, over the wire."""
 
-from odradek_protocol.records.batch import iter_batches
-from odradek_protocol.records.read import read_records
 from typing import Any
 
+from odradek_protocol.records.batch import iter_batches
+from odradek_protocol.records.read import read_records
 from support.wire import WireClient
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ from harness.kafka import KraftKafka, ZooKeeperKafka  # noqa: E402 - importable 
 from harness.odradek import Odradek  # noqa: E402 - likewise
 from harness.target import External, Target  # noqa: E402 - likewise
 from harness.versions import KAFKA_3, KAFKA_4  # noqa: E402 - likewise
+from wire.comparison import Comparison  # noqa: E402 - likewise
+from wire.schemas import apis  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,6 +60,35 @@ def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield broker
     finally:
         broker.stop()
+
+
+@pytest.fixture(scope="session")
+def beside_kafka_4(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Comparison]:
+    """An Odradek and a Kafka 4 of their own, to compare."""
+    with _beside(KraftKafka, KAFKA_4, tmp_path_factory.mktemp("beside-4")) as comparison:
+        yield comparison
+
+
+@pytest.fixture(scope="session")
+def beside_kafka_3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Comparison]:
+    """An Odradek and a Kafka 3 of their own, to compare what Kafka 4 does not serve any more."""
+    with _beside(ZooKeeperKafka, KAFKA_3, tmp_path_factory.mktemp("beside-3")) as comparison:
+        yield comparison
+
+
+@contextmanager
+def _beside(kafka_of: Callable[[Path], Target], release: str, folder: Path) -> Iterator[Comparison]:
+    for name in ("odradek", "kafka"):
+        (folder / name).mkdir()
+    kafka = kafka_of(folder / "kafka")
+    try:
+        odradek = Odradek(folder / "odradek")
+        try:
+            yield Comparison(odradek.bootstrap, kafka.bootstrap, apis(release))
+        finally:
+            odradek.stop()
+    finally:
+        kafka.stop()
 
 
 @pytest.fixture

@@ -1,0 +1,155 @@
+"""The brokers that are measured: how each is started, and what it costs."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import DEVNULL, run
+from sys import executable
+
+from harness.cache import require_program
+from harness.jars import jars
+from harness.process import Child
+from harness.target import free_port
+from harness.versions import KAFKA_4
+
+from benchmarks.client import Client
+
+START_TIMEOUT_S = 90
+STOP_TIMEOUT_S = 60
+PROBE_EVERY_S = 0.002
+"""How often a starting broker is asked whether it serves: what a start time is exact to."""
+
+KAFKA_JVM = (
+    "-Xmx1G",
+    "-Xms1G",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-XX:MaxInlineLevel=15",
+    "-Djava.awt.headless=true",
+)
+"""What `kafka-server-start.sh` gives to Java where nothing is set."""
+
+PYTHON_ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": ""}
+"""An installed package has its bytecode beside it; so has this one from its second start on."""
+
+CLOCK_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+class Broker:
+    """A running broker on 127.0.0.1."""
+
+    def __init__(self, name: str, port: int, child: Child, start_s: float) -> None:
+        self.name = name
+        self.port = port
+        self.start_s = start_s
+        """From the start of the process to the first answer to Metadata."""
+        self._child = child
+
+    def __repr__(self) -> str:
+        return f"{self.name} on port {self.port}, pid {self._child.pid}"
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def cpu_s(self) -> float:
+        """User and system CPU time of all its processes since their start, exact to a clock tick (10 ms)."""
+        return sum(int(stat[11]) + int(stat[12]) for _, stat in self._processes()) * CLOCK_TICK_S
+
+    def memory_mb(self) -> float:
+        """Resident memory of all its processes, in 10^6 bytes."""
+        pages = sum(int(stat[21]) for _, stat in self._processes())
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    def _processes(self) -> Iterator[tuple[int, list[str]]]:
+        """The id, and the fields behind the name in /proc/PID/stat, of each process in the broker's session."""
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit():
+                continue
+            try:
+                stat = Path("/proc", entry, "stat").read_text().rpartition(") ")[2].split()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if int(stat[3]) == self._child.pid:
+                yield int(entry), stat
+
+    def stop(self) -> None:
+        """End the broker."""
+        if not self._child.ended(0):
+            self._child.terminate(STOP_TIMEOUT_S)
+
+
+def start_odradek(folder: Path) -> Broker:
+    """Odradek with its defaults."""
+    port = free_port()
+    overrides = {"listeners": f"PLAINTEXT://127.0.0.1:{port}", "log.dirs": str(folder / "data")}
+    command: list[str | Path] = [executable, "-m", "odradek", "serve"]
+    for key, value in overrides.items():
+        command += ["--override", f"{key}={value}"]
+    return _serve("odradek", command, port, folder, PYTHON_ENVIRONMENT)
+
+
+def start_kafka(folder: Path) -> Broker:
+    """Kafka in KRaft mode, broker and controller in one process, with its defaults and a heap of 1 GB."""
+    port, controller_port = free_port(), free_port()
+    properties = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "log.dirs": str(folder / "data"),
+        # One node can hold one replica.
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        # A wait that is no work; Odradek's defaults for a single node leave it out too.
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    path = folder / "server.properties"
+    path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+    java = [require_program("java"), *KAFKA_JVM, "-cp", f"{jars(f'kafka-{KAFKA_4}')}/*"]
+    cluster_id = "b2RyYWRlay1iZW5jaG1hcg"
+    run(
+        [*java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", path],
+        check=True,
+        stdout=DEVNULL,
+        stderr=DEVNULL,
+    )
+    return _serve("kafka", [*java, "kafka.Kafka", path], port, folder)
+
+
+BROKERS: dict[str, Callable[[Path], Broker]] = {"odradek": start_odradek, "kafka": start_kafka}
+
+
+def _serve(
+    name: str, command: list[str | Path], port: int, folder: Path, environment: dict[str, str] | None = None
+) -> Broker:
+    started = time.perf_counter()
+    child = Child(name, command, folder, environment)
+    try:
+        _wait_until_serving(child, port, started + START_TIMEOUT_S)
+    except BaseException:
+        child.kill()
+        raise
+    return Broker(name, port, child, time.perf_counter() - started)
+
+
+def _wait_until_serving(child: Child, port: int, deadline: float) -> None:
+    while not _serves(port):
+        if child.ended(PROBE_EVERY_S):
+            raise RuntimeError(f"{child.name} ended while starting\n{child.tail()}")
+        if time.perf_counter() > deadline:
+            raise TimeoutError(f"{child.name} does not serve after {START_TIMEOUT_S} s\n{child.tail()}")
+
+
+def _serves(port: int) -> bool:
+    try:
+        with Client(port) as client:
+            return len(client.metadata().brokers) > 0
+    except OSError:
+        return False

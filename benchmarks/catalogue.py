@@ -1,0 +1,95 @@
+"""Which rows there are. The amounts make each run last one to three seconds on two ordinary cores.
+
+A batch size of 0 stands for one record in each batch.
+"""
+
+from functools import partial
+
+from benchmarks import frames
+from benchmarks.load import list_offsets_check, metadata_check
+from benchmarks.rows import (
+    ACKS_ALL,
+    ClientConsume,
+    ClientProduce,
+    EndToEnd,
+    Fetch,
+    JavaEndToEnd,
+    Memory,
+    Produce,
+    Row,
+    SmallRequests,
+    Start,
+)
+from odradek_protocol.records.compression import Codec
+
+KIB = 1024
+LATEST = -1
+EARLIEST = -2
+
+PRODUCE: tuple[Row, ...] = (
+    Produce("produce 1 x 100 B, acks=1", 20_000, 0, 100),
+    Produce("produce 1 x 100 B, acks=all", 20_000, 0, 100, acks=ACKS_ALL),
+    Produce("produce 1 x 100 B, 20 connections", 20_000, 0, 100, connections=20, in_flight=1),
+    Produce("produce 1 x 100 B, one at a time", 5_000, 0, 100, acks=ACKS_ALL, in_flight=1, latency=True),
+    Produce("produce 16 KiB of 100 B", 12_000, 16 * KIB, 100),
+    Produce("produce 16 KiB of 100 B, lz4", 12_000, 16 * KIB, 100, codec=Codec.LZ4),
+    Produce("produce 16 KiB of 1 KB", 16_000, 16 * KIB, 1000),
+    Produce("produce 16 KiB of 1 KB, acks=all, idempotent", 16_000, 16 * KIB, 1000, acks=ACKS_ALL, idempotent=True),
+    Produce("produce 128 KiB of 100 B", 3_000, 128 * KIB, 100),
+    Produce("produce 128 KiB of 1 KB", 4_000, 128 * KIB, 1000),
+    Produce("produce 128 KiB of 1 KB, acks=all", 4_000, 128 * KIB, 1000, acks=ACKS_ALL),
+    Produce("produce 128 KiB of 1 KB, lz4", 4_000, 128 * KIB, 1000, codec=Codec.LZ4),
+    Produce(
+        "produce 16 KiB of 1 KB, 100 partitions",
+        1_600,
+        16 * KIB,
+        1000,
+        partitions=100,
+        partitions_in_request=10,
+    ),
+)
+
+FETCH: tuple[Row, ...] = (
+    Fetch("fetch 16 KiB of 100 B", 4_000, 16 * KIB, 100, passes=40),
+    Fetch("fetch 16 KiB of 1 KB", 4_000, 16 * KIB, 1000, passes=40),
+    Fetch("fetch 128 KiB of 1 KB", 1_000, 128 * KIB, 1000, passes=20),
+    Fetch("fetch 128 KiB of 1 KB, lz4", 1_000, 128 * KIB, 1000, codec=Codec.LZ4, passes=40),
+    Fetch("fetch 128 KiB of 1 KB, 20 consumers", 1_000, 128 * KIB, 1000, consumers=20, passes=2),
+    Fetch("fetch 1 x 100 B, 20 consumers", 10_000, 0, 100, consumers=20, passes=30),
+    Fetch("fetch 16 KiB of 1 KB, 100 partitions", 40, 16 * KIB, 1000, partitions=100, passes=40),
+)
+
+REQUESTS: tuple[Row, ...] = (
+    SmallRequests("list offsets, latest", 20_000, partial(frames.list_offsets, timestamp=LATEST), list_offsets_check),
+    SmallRequests(
+        "list offsets, earliest", 20_000, partial(frames.list_offsets, timestamp=EARLIEST), list_offsets_check
+    ),
+    SmallRequests("metadata, 1 partition", 20_000, frames.metadata, metadata_check),
+    SmallRequests("metadata, 100 partitions", 5_000, frames.metadata, metadata_check, partitions=100),
+)
+
+CLIENTS: tuple[Row, ...] = (
+    EndToEnd("end to end, acks=all", 2_000),
+    ClientProduce("produce 1 KB, librdkafka", 600_000, 1000, ("acks=all",), java=False),
+    ClientConsume("consume 1 KB, librdkafka", 30_000, 16 * KIB, 1000, java=False),
+)
+
+JAVA: tuple[Row, ...] = (
+    JavaEndToEnd("end to end, acks=all, Java", 1_000),
+    ClientProduce("produce 1 KB, Java", 300_000, 1000, ("acks=all",)),
+    ClientProduce(
+        "produce 1 KB, 128 KiB batches, lz4, Java",
+        300_000,
+        1000,
+        ("acks=all", "batch.size=131072", "linger.ms=20", "compression.type=lz4"),
+    ),
+    ClientProduce("produce 1 KB, 100 partitions, Java", 300_000, 1000, ("acks=all",), partitions=100),
+    ClientConsume("consume 1 KB, Java", 20_000, 16 * KIB, 1000),
+    ClientConsume("consume 1 KB, 100 partitions, Java", 200, 16 * KIB, 1000, partitions=100),
+)
+
+FOOTPRINT: tuple[Row, ...] = (Start("start"), Memory("after the load"))
+
+ROWS = PRODUCE + FETCH + REQUESTS + CLIENTS + JAVA + FOOTPRINT
+QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA)
+"""Those that need no JVM for the client, whose start takes longer than its load."""

@@ -1,0 +1,289 @@
+"""What the rows of the table do: each runs one load against one broker, and gives what that cost."""
+
+import itertools
+import statistics
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import frames, tools
+from benchmarks.brokers import BROKERS, Broker
+from benchmarks.client import Client
+from benchmarks.frames import Frame
+from benchmarks.load import Check, Consumer, Requests, drive, end_to_end, produce_check
+from odradek_protocol.records.compression import Codec
+
+Figures = dict[str, float]
+"""What one run measured, by the names in `report.METRICS`."""
+
+ACKS_ALL = -1
+
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Row(ABC):
+    """One row. `run` may be called any number of times, with a `share` (at most 1) of the usual amount of load."""
+
+    name: str
+
+    @abstractmethod
+    def run(self, broker: Broker, share: float) -> Figures:
+        """Put the load on a broker and give what it cost."""
+
+
+@contextmanager
+def _topic(broker: Broker, partitions: int = 1) -> Iterator[str]:
+    """A topic for one run. The names are all of one length, as the length of a name is a part of the load."""
+    name = f"benchmark-{next(_numbers):06}"
+    with Client(broker.port) as client:
+        client.create_topic(name, partitions)
+    try:
+        yield name
+    finally:
+        with Client(broker.port) as client:
+            client.delete_topic(name)
+
+
+def _cost(unit: str, count: int, seconds: float, cpu_s: float) -> Figures:
+    return {f"cpu_us_per_{unit}": cpu_s / count * 1e6, f"{unit}s_per_s": count / seconds}
+
+
+def _percentiles(latencies_s: Sequence[float]) -> Figures:
+    cuts = statistics.quantiles(latencies_s, n=1000)
+    return {"p50_ms": cuts[499] * 1e3, "p99_ms": cuts[989] * 1e3, "p99.9_ms": cuts[998] * 1e3}
+
+
+@dataclass(frozen=True)
+class Produce(Row):
+    """Prebuilt Produce requests, each with a batch for `partitions_in_request` of the topic's partitions in turn."""
+
+    requests: int
+    batch_bytes: int
+    record_bytes: int
+    acks: int = 1
+    codec: Codec = Codec.NONE
+    idempotent: bool = False
+    partitions: int = 1
+    partitions_in_request: int = 1
+    connections: int = 1
+    in_flight: int = 5
+    """The most that an idempotent producer may have on their way, and what producers have by default."""
+    latency: bool = False
+
+    def run(self, broker: Broker, share: float) -> Figures:
+        requests = max(int(self.requests * share) // self.connections, 1)
+        count = frames.records_in(self.batch_bytes, self.record_bytes)
+        with _topic(broker, self.partitions) as topic:
+            exchanges = [
+                Requests(
+                    broker.port, self._frames(broker, topic, requests, count), self.in_flight, produce_check(topic)
+                )
+                for _ in range(self.connections)
+            ]
+            cpu_s = broker.cpu_s()
+            seconds = drive(exchanges)
+            cpu_s = broker.cpu_s() - cpu_s
+        if self.latency:
+            return _percentiles(list(itertools.chain.from_iterable(one.latencies_s for one in exchanges)))
+        records = requests * self.connections * count * self.partitions_in_request
+        return _cost("record", records, seconds, cpu_s)
+
+    def _frames(self, broker: Broker, topic: str, requests: int, count: int) -> Iterator[Frame]:
+        producer_id = -1
+        if self.idempotent:
+            with Client(broker.port) as client:
+                producer_id = client.producer_id()
+        batch = frames.make_batch(count, self.record_bytes, self.codec, producer_id)
+        step = self.partitions_in_request
+        made = [
+            frames.produce(topic, range(first, first + step), batch, self.acks)
+            for first in range(0, self.partitions, step)
+        ]
+        if self.idempotent:
+            return _in_sequence(made[0], len(batch), count, requests)
+        return itertools.islice(itertools.cycle(made), requests)
+
+
+def _in_sequence(frame: bytearray, batch_bytes: int, count: int, requests: int) -> Iterator[Frame]:
+    for number in range(requests):
+        frames.stamp_sequence(frame, batch_bytes, number * count)
+        yield frame
+
+
+@dataclass(frozen=True)
+class Fetch(Row):
+    """Consumers that read a topic of `batches` batches in each partition from its start, `passes` times."""
+
+    batches: int
+    batch_bytes: int
+    record_bytes: int
+    codec: Codec = Codec.NONE
+    partitions: int = 1
+    consumers: int = 1
+    passes: int = 1
+
+    def run(self, broker: Broker, share: float) -> Figures:
+        count = frames.records_in(self.batch_bytes, self.record_bytes)
+        batch = frames.make_batch(count, self.record_bytes, self.codec)
+        passes = max(int(self.passes * share), 1)
+        with _topic(broker, self.partitions) as topic:
+            made = [frames.produce(topic, [index], batch, 1) for index in range(self.partitions)]
+            filling = itertools.chain.from_iterable(itertools.repeat(made, self.batches))
+            drive([Requests(broker.port, filling, 5, produce_check(topic))])
+            consumers = [
+                Consumer(
+                    broker.port,
+                    topic,
+                    self.partitions,
+                    self.batches * count,
+                    batch_bytes=len(batch),
+                    batch_records=count,
+                    passes=passes,
+                )
+                for _ in range(self.consumers)
+            ]
+            cpu_s = broker.cpu_s()
+            seconds = drive(consumers)
+            cpu_s = broker.cpu_s() - cpu_s
+        records = self.batches * count * self.partitions * self.consumers * passes
+        return _cost("record", records, seconds, cpu_s)
+
+
+@dataclass(frozen=True)
+class SmallRequests(Row):
+    """One small request, again and again, about a topic that has a few records."""
+
+    requests: int
+    frame: Callable[[str], bytes]
+    check: Callable[[str, int], Check]
+    partitions: int = 1
+    connections: int = 10
+    in_flight: int = 1
+
+    def run(self, broker: Broker, share: float) -> Figures:
+        requests = int(self.requests * share) // self.connections
+        with _topic(broker, self.partitions) as topic:
+            frame, check = self.frame(topic), self.check(topic, self.partitions)
+            exchanges = [
+                Requests(broker.port, itertools.repeat(frame, requests), self.in_flight, check)
+                for _ in range(self.connections)
+            ]
+            cpu_s = broker.cpu_s()
+            seconds = drive(exchanges)
+            cpu_s = broker.cpu_s() - cpu_s
+        return _cost("request", requests * self.connections, seconds, cpu_s)
+
+
+@dataclass(frozen=True)
+class EndToEnd(Row):
+    """One message at a time, acks=all, from a producer to a consumer whose Fetch waits."""
+
+    messages: int
+    record_bytes: int = 100
+
+    def run(self, broker: Broker, share: float) -> Figures:
+        messages = int(self.messages * share)
+        with _topic(broker) as topic:
+            frame = frames.produce(topic, [0], frames.make_batch(1, self.record_bytes), ACKS_ALL)
+            cpu_s = broker.cpu_s()
+            latencies_s = end_to_end(broker.port, topic, frame, messages)
+            cpu_s = broker.cpu_s() - cpu_s
+        return {"cpu_us_per_message": cpu_s / messages * 1e6, **_percentiles(latencies_s)}
+
+
+@dataclass(frozen=True)
+class JavaEndToEnd(Row):
+    """Kafka's `EndToEndLatency`; its percentiles are whole milliseconds, so only the average is told."""
+
+    messages: int
+    record_bytes: int = 100
+
+    def run(self, broker: Broker, share: float) -> Figures:
+        messages = int(self.messages * share)
+        with _topic(broker) as topic:
+            cpu_s = broker.cpu_s()
+            average_ms, *_ = tools.java_end_to_end(broker.address, topic, messages, self.record_bytes)
+            cpu_s = broker.cpu_s() - cpu_s
+        return {"cpu_us_per_message": cpu_s / messages * 1e6, "average_ms": average_ms}
+
+
+@dataclass(frozen=True)
+class ClientProduce(Row):
+    """A real producer: Kafka's `ProducerPerformance`, or librdkafka's."""
+
+    records: int
+    record_bytes: int
+    properties: tuple[str, ...]
+    partitions: int = 1
+    java: bool = True
+
+    def run(self, broker: Broker, share: float) -> Figures:
+        records = int(self.records * share)
+        with _topic(broker, self.partitions) as topic:
+            cpu_s = broker.cpu_s()
+            if self.java:
+                per_s = tools.java_produce(broker.address, topic, records, self.record_bytes, self.properties)
+            else:
+                properties = dict(one.split("=") for one in self.properties)
+                value = frames.text(self.record_bytes)
+                per_s = tools.librdkafka_produce(broker.address, topic, records, value, properties)
+            cpu_s = broker.cpu_s() - cpu_s
+        return {"cpu_us_per_record": cpu_s / records * 1e6, "records_per_s": per_s}
+
+
+@dataclass(frozen=True)
+class ClientConsume(Row):
+    """A real consumer, in a group: Kafka's `ConsumerPerformance`, or librdkafka's."""
+
+    batches: int
+    batch_bytes: int
+    record_bytes: int
+    partitions: int = 1
+    java: bool = True
+
+    def run(self, broker: Broker, share: float) -> Figures:
+        batches = max(int(self.batches * share), 1)
+        count = frames.records_in(self.batch_bytes, self.record_bytes)
+        batch = frames.make_batch(count, self.record_bytes)
+        records = batches * self.partitions * count
+        with _topic(broker, self.partitions) as topic:
+            made = [frames.produce(topic, [index], batch, 1) for index in range(self.partitions)]
+            filling = itertools.chain.from_iterable(itertools.repeat(made, batches))
+            drive([Requests(broker.port, filling, 5, produce_check(topic))])
+            cpu_s = broker.cpu_s()
+            consume = tools.java_consume if self.java else tools.librdkafka_consume
+            per_s = consume(broker.address, topic, records)
+            cpu_s = broker.cpu_s() - cpu_s
+        return {"cpu_us_per_record": cpu_s / records * 1e6, "records_per_s": per_s}
+
+
+@dataclass(frozen=True)
+class Start(Row):
+    """A second broker of the kind: its start, its memory then, and with idle connections."""
+
+    connections: int = 1000
+
+    def run(self, broker: Broker, share: float) -> Figures:  # noqa: ARG002 - there is nothing to have less of
+        with tempfile.TemporaryDirectory(prefix="odradek-benchmark-") as folder:
+            started = BROKERS[broker.name](Path(folder))
+            try:
+                memory_mb = started.memory_mb()
+                with ExitStack() as connections:
+                    for _ in range(self.connections):
+                        connections.enter_context(Client(started.port)).metadata()
+                    idle_mb = started.memory_mb()
+            finally:
+                started.stop()
+        return {"start_s": started.start_s, "memory_mb": memory_mb, "memory_connections_mb": idle_mb}
+
+
+@dataclass(frozen=True)
+class Memory(Row):
+    """The memory of the broker that had all the load so far."""
+
+    def run(self, broker: Broker, share: float) -> Figures:  # noqa: ARG002 - there is nothing to have less of
+        return {"memory_mb": broker.memory_mb()}

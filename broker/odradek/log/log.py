@@ -54,7 +54,7 @@ DELETED_SUFFIX = ".deleted"
 
 
 class AppendResult:
-    """What became of a batch. `log_append_time_ms` is -1 where the producer's own timestamps are kept."""
+    """What became of a batch. `log_append_time_ms` is -1 for a new one where the producer's timestamps are kept."""
 
     __slots__ = ("base_offset", "duplicate", "last_offset", "log_append_time_ms", "log_start_offset")
 

@@ -32,6 +32,7 @@ from odradek_protocol.header import (
     read_client_id,
     read_request_start,
     request_header,
+    request_header_v0,
     skip_tags,
 )
 from odradek_protocol.schema import Api, apis
@@ -289,7 +290,7 @@ class ServerConnection:
             api = apis[key]
             body, _ = decoder(api.request, 0, False)(memoryview(b""), 0)
             return Request(api, 0, correlation_id, None, body, size=whole - 4, supported=False)
-        client_id, position = read_client_id(frame, 8)
+        client_id, position = read_client_id(frame, 8) if version >= api.client_id_since else (None, 8)
         if flexible:
             position = skip_tags(frame, position)
         body, _ = decode(frame, position)
@@ -334,7 +335,11 @@ class ClientConnection:
         api: Api = type(body).API
         flexible = version >= api.flexible
         self._correlation_id += 1
-        parts: list[Any] = [request_header(api.key, version, self._correlation_id, self.client_id, flexible=flexible)]
+        if version >= api.client_id_since:
+            header = request_header(api.key, version, self._correlation_id, self.client_id, flexible=flexible)
+        else:
+            header = request_header_v0(api.key, version, self._correlation_id)
+        parts: list[Any] = [header]
         encoder(api.request, version, flexible)(body, parts.append)
         if expect_reply:
             self._sent.append((self._correlation_id, api, version))

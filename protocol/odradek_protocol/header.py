@@ -16,7 +16,15 @@ import struct
 from odradek_protocol.errors import ProtocolError
 from odradek_protocol.varint import decode_uvarint
 
-__all__ = ["API_VERSIONS", "MIN_REQUEST_SIZE", "read_client_id", "read_request_start", "request_header", "skip_tags"]
+__all__ = [
+    "API_VERSIONS",
+    "MIN_REQUEST_SIZE",
+    "read_client_id",
+    "read_request_start",
+    "request_header",
+    "request_header_v0",
+    "skip_tags",
+]
 
 API_VERSIONS = 18
 """The key of ApiVersions, the one API whose header rules differ."""
@@ -29,6 +37,7 @@ read_request_start = struct.Struct(">hhi").unpack_from
 
 _read_int16 = struct.Struct(">h").unpack_from
 _start = struct.Struct(">hhih")
+_start_v0 = struct.Struct(">hhi")
 
 
 def read_client_id(frame: memoryview, position: int) -> tuple[str | None, int]:
@@ -66,6 +75,11 @@ def skip_tags(frame: memoryview, position: int) -> int:
     if position > len(frame):
         raise ProtocolError("tagged fields of the header are cut short")
     return position
+
+
+def request_header_v0(key: int, version: int, correlation_id: int) -> bytes:
+    """The bytes of a request header without a client id."""
+    return _start_v0.pack(key, version, correlation_id)
 
 
 def request_header(key: int, version: int, correlation_id: int, client_id: str | None, *, flexible: bool) -> bytes:

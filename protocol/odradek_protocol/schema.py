@@ -337,10 +337,11 @@ class Api:
     """One API key: its two messages and the versions that are served.
 
     `advertise_from` is the first version that ApiVersions names; it is lower than the first one served only where
-    clients judge other things by it (see `messages.produce`).
+    clients judge other things by it (see `messages.produce`). `client_id_since` is the first version whose request
+    header has a client id: 0 for all APIs but ControlledShutdown.
     """
 
-    __slots__ = ("advertise_from", "first", "flexible", "key", "last", "name", "request", "response")
+    __slots__ = ("advertise_from", "client_id_since", "first", "flexible", "key", "last", "name", "request", "response")
 
     def __init__(
         self, key: int, request: type, response: type, versions: tuple[int, int], flexible: int, advertise_from: int
@@ -352,6 +353,7 @@ class Api:
         self.first, self.last = versions
         self.flexible = flexible
         self.advertise_from = advertise_from
+        self.client_id_since = 0
 
     def __repr__(self) -> str:
         return f"Api({self.key}, {self.name}, {self.first}-{self.last})"
@@ -390,6 +392,7 @@ def message(
     key: int | None = None,
     response: type | None = None,
     advertise_from: int | None = None,
+    client_id_since: int = 0,
 ) -> Callable[[type[T]], type[T]]:
     """Make a class a message: a request (with `key` and `response`), or a record's key or value (without).
 
@@ -406,6 +409,7 @@ def message(
                 raise TypeError(f"{cls.__name__}: key {key} has no response or is taken: {apis.get(key)}")
             first = versions[0] if advertise_from is None else advertise_from
             built.API = apis[key] = Api(key, built, response, versions, flexible, first)
+            built.API.client_id_since = client_id_since
         return cast(type[T], built)
 
     return build

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from odradek_protocol import schema
 from odradek_protocol.connection import SMALL_BUFFER, Buffers, ClientConnection, Request, ServerConnection
 from odradek_protocol.errors import Error, ProtocolError
 from odradek_protocol.header import request_header
@@ -14,6 +15,7 @@ from odradek_protocol.messages import load_all
 from odradek_protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from odradek_protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from odradek_protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from odradek_protocol.schema import apis, int16, int32, message
 
 load_all()
 
@@ -229,6 +231,28 @@ def test_t08_t09_tagged_fields_of_the_header_are_skipped() -> None:
     cut = header + bytes([1, 99, 120]) + body
     with pytest.raises(ProtocolError):
         whole(ServerConnection(), struct.pack(">i", len(cut)) + cut)
+
+
+def test_the_oldest_header_has_no_client_id() -> None:
+    """Header v0, which ControlledShutdown has in its version 0."""
+
+    @schema.struct
+    class Shutdown:
+        error_code: int = int16()
+
+    try:
+
+        @message(key=7, versions=(0, 1), response=Shutdown, client_id_since=1)
+        class ShutdownRequest:
+            broker_id: int = int32()
+
+        for version, header in [(0, "0007000000000001"), (1, "0007000100000001" + "00026d65")]:
+            frame = ClientConnection("me").send(ShutdownRequest(broker_id=5), version)
+            assert frame[4:].hex() == header + "00000005"
+            (request,) = whole(ServerConnection(), frame)
+            assert (request.client_id, request.body) == ("me" if version else None, ShutdownRequest(broker_id=5))
+    finally:
+        apis.pop(7, None)
 
 
 class TestClient:

@@ -96,7 +96,7 @@ class TestMembership:
             first = join(wire, version, group)
             member = first["MemberId"]
             if version >= 4:
-                describe(wire, group)
+                # Not described here: Kafka shows a group as of its last write, and nothing of this one is written yet.
                 first = join(wire, version, group, member)
             wire.note("name of the member", member.rpartition("-")[0].startswith("probe-"))
             other = min(version, 5)

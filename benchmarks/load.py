@@ -19,6 +19,8 @@ from odradek_protocol.errors import Error
 
 LIMIT_S = 60.0
 RECEIVE_BYTES = 1 << 20
+WAITING_AFTER_S = 0.0005
+"""After so long a Fetch that was sent waits in the broker."""
 
 _FRAME_HEAD = 4 + 4
 """Size and correlation id."""
@@ -256,7 +258,6 @@ def end_to_end(port: int, topic: str, frame: Frame, messages: int) -> list[float
     with producer, consumer:
         for offset in range(messages):
             consumer.sendall(fetch(topic, [offset]))
-            # The Fetch has to be waiting, as that of a consumer at the end of the log is.
             time.sleep(WAITING_AFTER_S)
             started = time.perf_counter()
             producer.sendall(frame)
@@ -264,9 +265,6 @@ def end_to_end(port: int, topic: str, frame: Frame, messages: int) -> list[float
             latencies.append(time.perf_counter() - started)
             check(_receive(producer, buffer))
     return latencies
-
-
-WAITING_AFTER_S = 0.0005
 
 
 def _receive(sock: socket.socket, buffer: bytearray) -> memoryview:

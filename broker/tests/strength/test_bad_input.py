@@ -234,7 +234,6 @@ def test_a_stream_of_large_frames_leaves_turns_to_others(process: BrokerProcess)
         with WireClient(process.port) as polite:
             for _ in range(100):
                 assert polite.call(ASKED, 3).error_code == 0
-        print("XX", sent - before)
         assert sent - before < 100
     finally:
         done.set()

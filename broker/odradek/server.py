@@ -275,11 +275,12 @@ class Server:
 def _top_level_error(api: Api, error: Exception, request: Request[Any]) -> Any:
     """A reply that says only that the request failed.
 
-    Raises CloseConnection where the reply has no place for an error that concerns all of it.
+    Raises CloseConnection where the reply, in this version, has no place for an error that concerns all of it.
     """
     code, message = answer_for(error, request)
-    values = {field.name: field.absent_value for field in api.response.FIELDS}  # type: ignore[attr-defined]  # a Struct
-    if "error_code" not in values:
+    fields = api.response.FIELDS  # type: ignore[attr-defined]  # a Struct
+    values = {field.name: field.absent_value for field in fields}
+    if not any(field.name == "error_code" and field.in_version(request.version) for field in fields):
         raise CloseConnection(f"{request!r} failed: {code.name}")
     values["error_code"] = code
     if "error_message" in values:

@@ -8,6 +8,8 @@ switching to a task of the connection would cost as much as a small request does
 connection's task:
 
     parked   --(the poller: bytes are there)-->   served by the poller, and parked again
+    parked   --(a handler postpones its answer)-->   parked: the poller looks again when something wakes it, or the
+             time is over, and reads nothing of the connection before
     parked   --(a handler gives a coroutine, the socket is full, memory is short)-->   the task, which awaits that,
              goes on with what was received behind it, and parks when that is answered
     parked   --(the client closes; the bytes make no sense; a fault)-->   the task, which ends
@@ -19,6 +21,7 @@ import logging
 import socket
 from collections.abc import Coroutine, Sequence
 from enum import Enum, auto
+from functools import partial
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +29,7 @@ import trio
 
 from odradek.handlers.registry import CloseConnection, answer_for, registered
 from odradek.transport import Outgoing
+from odradek.waiting import Postponed
 from odradek_protocol.codec import Part
 from odradek_protocol.connection import Buffers, Request, ServerConnection
 from odradek_protocol.errors import ProtocolError
@@ -58,6 +62,8 @@ class Turn(Enum):
 
     ANSWERED = auto()
     """Everything that was received is answered; the poller tells when more comes."""
+    POSTPONED = auto()
+    """An answer is waited for; the poller tells when to look for it."""
     MORE = auto()
     """There may be more to do at once; it is the others' turn."""
     CLOSED = auto()
@@ -112,6 +118,7 @@ class Channel:
         "_memory",
         "_node",
         "_poller",
+        "_postponed",
         "_replies",
         "_scope",
         "_stopping",
@@ -132,6 +139,7 @@ class Channel:
         self._memory = memory
         self._frames = ServerConnection(memory.buffers, node.config.socket_request_max_bytes)
         self._replies: list[bytes] = []
+        self._postponed: tuple[Request[Any], Postponed] | None = None
         self._scope = trio.CancelScope()
         self._stopping = False
         self._idle_rounds = 0
@@ -154,6 +162,9 @@ class Channel:
         except Exception:
             log.exception("closing the connection of %s", self.connection.peer)
         finally:
+            if self._postponed is not None:
+                self._postponed[1].end()
+            self._poller.forget(self)
             if self._watched:
                 self._poller.remove(self)
             self._frames.close()
@@ -167,10 +178,10 @@ class Channel:
     def stop(self, deadline: float) -> None:
         """Close the connection; a request at work may be answered until `deadline`, in trio's time."""
         self._stopping = True
-        if self._task is not None:
-            self._scope.cancel()
-        else:
+        if self._task is None or self._postponed is not None:
             self._scope.deadline = deadline
+        else:
+            self._scope.cancel()
 
     def is_idle(self, rounds: int) -> bool:
         """Whether no request came since this was asked `rounds` times before."""
@@ -185,10 +196,9 @@ class Channel:
     def serve_now(self) -> bool:
         """Serve what has come without waiting, as the poller; whether there may be more to do at once.
 
-        What cannot be done without waiting goes to the task. A connection whose task is at work is not watched.
+        What cannot be done without waiting goes to the task. A connection that is not ready for more is not watched.
         """
-        task = self._task
-        if task is None:
+        if self._task is None or self._postponed is not None:
             self._watched = False
             self._poller.remove(self)
             return False
@@ -197,19 +207,57 @@ class Channel:
             turn = self._serve(receive=True)
         except Exception as error:  # noqa: BLE001 - raised again by the task
             turn = error
-        if turn is Turn.ANSWERED:
+        return self._go_on(turn)
+
+    def look_again(self) -> bool:
+        """Look for the answer that was postponed; whether there may be more to do at once."""
+        if self._task is None or self._postponed is None:
+            return False
+        request, postponed = self._postponed
+        turn: Turn | Wait | Exception
+        try:
+            try:
+                response = postponed.look()
+            except Exception as error:  # noqa: BLE001 - answered, and logged
+                response = top_level_error(request.api, error, request)
+            if response is None:
+                self._poller.schedule(self, postponed.deadline)
+                return False
+            self._postponed = None
+            unsent = self._reply(request, response) or self._send()
+            if unsent is not None:
+                turn = unsent.send_rest()
+            elif self._stopping:
+                turn = Turn.CLOSED
+            else:
+                self._watch()
+                turn = Turn.MORE if self._frames.pending_bytes else self._answered()
+        except Exception as error:  # noqa: BLE001 - raised again by the task
+            turn = error
+        return self._go_on(turn)
+
+    def _go_on(self, turn: "Turn | Wait | Exception") -> bool:
+        """Do as a turn ended: leave to the task what is for it; whether there may be more to do at once."""
+        if turn is Turn.ANSWERED or turn is Turn.POSTPONED:
             return False
         if turn is Turn.MORE:
             return True
+        task = self._task
+        assert task is not None
         self._turn = turn
         self._task = None
         trio.lowlevel.reschedule(task)
         return False
 
+    def _watch(self) -> None:
+        if not self._watched:
+            self._watched = True
+            self._poller.add(self)
+
     async def _serve_parked(self) -> None:
         while not self._stopping:
             turn = await self._park()
-            while turn is not Turn.ANSWERED:
+            while turn is not Turn.ANSWERED and turn is not Turn.POSTPONED:
                 if turn is Turn.CLOSED:
                     return
                 if turn is Turn.MORE:
@@ -223,9 +271,10 @@ class Channel:
     async def _park(self) -> "Turn | Wait":
         """Leave the connection to the poller; give what it leaves to the task. Raises what was wrong."""
         self._task = trio.lowlevel.current_task()
-        if not self._watched:
-            self._watched = True
-            self._poller.add(self)
+        self._watch()
+        if self._postponed is not None:
+            # It may have been woken while the task was busy.
+            self._poller.wake(self)
 
         def abort(_: object) -> trio.lowlevel.Abort:
             self._task = None
@@ -243,6 +292,8 @@ class Channel:
         Raises ProtocolError, CloseConnection and OSError, with the replies sent that were made before.
         """
         frames = self._frames
+        if self._postponed is not None:
+            return Turn.POSTPONED
         try:
             for _ in range(TURNS_IN_A_ROW):
                 request = frames.next_request()
@@ -278,8 +329,8 @@ class Channel:
         self._memory.given_back()
         return Turn.ANSWERED
 
-    def _answer(self, request: Request[Any]) -> "Wait | None":
-        """Answer a request; where that has to wait for something, give what is to be awaited."""
+    def _answer(self, request: Request[Any]) -> "Turn | Wait | None":
+        """Answer a request; where that has to wait for something, give how, and what is to be awaited."""
         self._idle_rounds = 0
         handler = registered.get(request.api.key)
         if handler is None:
@@ -292,8 +343,19 @@ class Channel:
             answer = top_level_error(request.api, error, request)
         if type(answer) is CoroutineType:
             return self._finish(request, answer)
+        if isinstance(answer, Postponed):
+            return self._postpone(request, answer)
         unsent = self._reply(request, answer)
         return None if unsent is None else unsent.send_rest()
+
+    def _postpone(self, request: Request[Any], answer: Postponed) -> "Turn | Wait":
+        """Wait for an answer without the task, and without a buffer."""
+        answer.begin(partial(self._poller.wake, self))
+        self._poller.schedule(self, answer.deadline)
+        self._postponed = request, answer
+        self._answered()
+        unsent = self._send()
+        return Turn.POSTPONED if unsent is None else unsent.send_rest()
 
     async def _finish(self, request: Request[Any], answer: "CoroutineType[Any, Any, Any]") -> None:
         """Await the answer to a request, and send it; first the replies that are ready."""

@@ -176,7 +176,7 @@ class Partition:
             left = deadline - trio.current_time()
             if left <= 0:
                 raise BrokerError(Error.REQUEST_TIMED_OUT, f"offset {last_offset} is not committed yet")
-            await wait_on([self], Waiter(1), left)
+            await wait_on([self], 1, left)
 
     @property
     def must_flush(self) -> bool:

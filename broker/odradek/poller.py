@@ -8,10 +8,11 @@ something for it.
 """
 
 import select
-import time
 from typing import TYPE_CHECKING
 
 import trio
+
+from odradek.groups.deadlines import Deadlines
 
 if TYPE_CHECKING:
     from odradek.channel import Channel
@@ -38,6 +39,9 @@ class Poller(trio.abc.Instrument):
         self._trio_fd = _trio_epoll_fd()
         self._trio_token = trio.lowlevel.current_trio_token()
         self._task_can_run = False
+        self._woken: list[Channel] = []
+        self._deadlines: Deadlines[Channel] = Deadlines()
+        self._sleep = trio.CancelScope()
 
     def add(self, channel: "Channel") -> None:
         """Look after a connection from now on, until `remove`."""
@@ -50,6 +54,20 @@ class Poller(trio.abc.Instrument):
         fd = channel.sock.fileno()
         del self._channels[fd]
         self._epoll.unregister(fd)
+
+    def wake(self, channel: "Channel") -> None:
+        """Let a connection look for the answer that it waits for."""
+        self._woken.append(channel)
+        if self._trio_fd is None:
+            self._sleep.cancel()
+
+    def schedule(self, channel: "Channel", deadline: float) -> None:
+        """Let a connection look for its answer at that time of trio's, if nothing wakes it before."""
+        self._deadlines.schedule(channel, deadline)
+
+    def forget(self, channel: "Channel") -> None:
+        """Let a connection look no more."""
+        self._deadlines.forget(channel)
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -69,8 +87,9 @@ class Poller(trio.abc.Instrument):
     async def _serve_in_a_task(self) -> None:
         """What works without trio's epoll: a round of trio's loop for each round of requests."""
         while True:
-            if not self._unfinished:
-                await trio.lowlevel.wait_readable(self._epoll.fileno())
+            if not self._unfinished and not self._woken:
+                with trio.CancelScope(deadline=self._deadlines.next) as self._sleep:
+                    await trio.lowlevel.wait_readable(self._epoll.fileno())
             self._serve(0)
             await trio.lowlevel.checkpoint()
 
@@ -84,23 +103,22 @@ class Poller(trio.abc.Instrument):
             self._serve(0)
             return
         self._task_can_run = False
-        end = time.perf_counter() + min(timeout, LONGEST_SLEEP_S)
-        left = min(timeout, LONGEST_SLEEP_S)
-        while left > 0 and not self._task_can_run:
-            if self._serve(left):
+        now = trio.current_time()
+        end = now + min(timeout, LONGEST_SLEEP_S)
+        while now < end and not self._task_can_run:
+            if self._serve(max(min(end, self._deadlines.next) - now, 0)):
                 return
-            left = end - time.perf_counter()
+            now = trio.current_time()
         # trio has settled how long it sleeps after this; a call of its own ends that.
         self._trio_token.run_sync_soon(_nothing, idempotent=True)
 
     def _serve(self, timeout_s: float) -> bool:
         """Wait for connections and serve them once; whether trio's epoll has something for trio."""
-        unfinished, self._unfinished = self._unfinished, []
-        channels = self._channels
-        events = self._epoll.poll(0 if unfinished else timeout_s, READY_AT_ONCE)
+        unfinished, woken, channels = self._unfinished, self._woken, self._channels
+        self._unfinished = []
         trios_turn = False
         ready = []
-        for fd, _ in events:
+        for fd, _ in self._epoll.poll(0 if unfinished or woken else timeout_s, READY_AT_ONCE):
             if fd == self._trio_fd:
                 trios_turn = True
             else:
@@ -110,7 +128,17 @@ class Poller(trio.abc.Instrument):
         for channel in ready:
             if channel.serve_now():
                 self._unfinished.append(channel)
+        self._look_again()
         return trios_turn
+
+    def _look_again(self) -> None:
+        """Let those look for their answers who were woken, or whose time is over."""
+        woken, self._woken = self._woken, []
+        if self._deadlines.next <= (now := trio.current_time()):
+            woken += self._deadlines.pop_due(now)
+        for channel in dict.fromkeys(woken):
+            if channel.look_again():
+                self._unfinished.append(channel)
 
 
 def _trio_epoll_fd() -> int | None:

@@ -4,35 +4,35 @@ A waiter is one wait of one request. It is entered in each partition that it wat
 wait ends, whatever ended it. Every wait has a deadline.
 """
 
-from collections.abc import Iterable
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
 import trio
 
-__all__ = ["Waiter", "Watched", "wait_on"]
+__all__ = ["Postponed", "Waiter", "Watched", "wait_on"]
 
 
 class Waiter:
-    """A wait for `needed` bytes more. `notify` counts them down, `wake` ends the wait at once."""
+    """A wait for `needed` bytes more; `woken` is called when they are there. `notify` counts them down, `wake` ends
+    the wait at once.
+    """
 
-    __slots__ = ("_event", "needed")
+    __slots__ = ("_woken", "needed")
 
-    def __init__(self, needed: int) -> None:
+    def __init__(self, needed: int, woken: Callable[[], object]) -> None:
         self.needed = needed
-        self._event = trio.Event()
+        self._woken = woken
 
     def notify(self, size_bytes: int) -> None:
         """Say that a watched partition has `size_bytes` more to read."""
         self.needed -= size_bytes
         if self.needed <= 0:
-            self._event.set()
+            self._woken()
 
     def wake(self) -> None:
         """End the wait: something else than bytes came that the request has to look at."""
-        self._event.set()
-
-    async def wait(self) -> None:
-        await self._event.wait()
+        self._woken()
 
 
 class Watched(Protocol):
@@ -42,14 +42,39 @@ class Watched(Protocol):
     def waiters(self) -> set[Waiter]: ...
 
 
-async def wait_on(watched: Iterable[Watched], waiter: Waiter, timeout_s: float) -> None:
-    """Wait until `waiter` is woken, or `timeout_s` seconds."""
+async def wait_on(watched: Iterable[Watched], needed: int, timeout_s: float) -> None:
+    """Wait until there are `needed` bytes more in `watched`, until something else wakes it, or `timeout_s` seconds."""
+    woken = trio.Event()
+    waiter = Waiter(needed, woken.set)
     entered = list(watched)
     for one in entered:
         one.waiters.add(waiter)
     try:
         with trio.move_on_after(timeout_s):
-            await waiter.wait()
+            await woken.wait()
     finally:
         for one in entered:
             one.waiters.discard(waiter)
+
+
+class Postponed(ABC):
+    """An answer that is not there yet, and that is waited for without a task.
+
+    Whoever is given one calls `begin` at once, then `look` each time that `woken` was called and at `deadline`, in
+    trio's time, until it has the answer; or `end`, when nobody wants it any more. The request's bytes are not kept
+    meanwhile, so nothing in it may be a view of them.
+    """
+
+    deadline: float
+
+    @abstractmethod
+    def begin(self, woken: Callable[[], object]) -> None:
+        """Have `woken` called when it is worth a look."""
+
+    @abstractmethod
+    def look(self) -> Any | None:
+        """The answer, which ends the wait; None when it is not there yet, which is never so after the deadline."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Wait no more."""

@@ -13,15 +13,15 @@ below the log start or above the log end). Errors of the session stand in the re
 KIP-227 (v7: sessions), KIP-320 (v9, v12), KIP-392 (v11), KIP-516 (v13: topic ids). Replies never have null records.
 """
 
-from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import trio
 
 from odradek.fetch_sessions import FetchSession, FetchTarget
 from odradek.handlers.registry import answer_for, handles
 from odradek.partition import Partition
-from odradek.waiting import Waiter, wait_on
+from odradek.waiting import Postponed, Waiter
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.messages.fetch import (
@@ -58,9 +58,7 @@ class _Round:
 
 
 @handles(FetchRequest)
-def fetch(
-    node: "Node", connection: "Connection", request: Request[FetchRequest]
-) -> FetchResponse | Coroutine[Any, Any, FetchResponse]:
+def fetch(node: "Node", connection: "Connection", request: Request[FetchRequest]) -> FetchResponse | Postponed:
     """Answer a Fetch."""
     body = request.body
     uses_ids = request.version >= FIRST_WITH_TOPIC_IDS
@@ -71,35 +69,68 @@ def fetch(
     max_bytes = min(body.max_bytes, node.config.fetch_max_bytes)
     found = _look(node, request, targets, max_bytes)
     if found.size_bytes < body.min_bytes and body.max_wait_ms > 0 and not found.failed and targets:
-        return _wait(node, request, session, targets, incremental=incremental)
+        return _LongPoll(node, request, session, targets, found, incremental=incremental)
     return _response(session, found, incremental=incremental)
 
 
-async def _wait(
-    node: "Node",
-    request: Request[FetchRequest],
-    session: FetchSession | None,
-    targets: Sequence[FetchTarget],
-    *,
-    incremental: bool,
-) -> FetchResponse:
-    """Look again as bytes come, until there are `min_bytes`, something fails or the time is over.
+class _LongPoll(Postponed):
+    """A fetch that waits until there are `min_bytes`, or something fails."""
 
-    The first look is behind the switch to the connection's task, before which others may have had their turn.
-    """
-    body = request.body
-    max_bytes = min(body.max_bytes, node.config.fetch_max_bytes)
-    deadline = trio.current_time() + body.max_wait_ms / 1000
-    found = _look(node, request, targets, max_bytes)
-    while found.size_bytes < body.min_bytes and not found.failed:
-        left = deadline - trio.current_time()
-        if left <= 0 or node.stopping:
-            break
-        await wait_on(found.watched, Waiter(body.min_bytes - found.size_bytes), left)
-        if session is not None:
-            targets = list(session.targets.values())
-        found = _look(node, request, targets, max_bytes)
-    return _response(session, found, incremental=incremental)
+    __slots__ = (
+        "_incremental",
+        "_missing",
+        "_node",
+        "_request",
+        "_session",
+        "_targets",
+        "_waiter",
+        "_watched",
+        "deadline",
+    )
+
+    def __init__(
+        self,
+        node: "Node",
+        request: Request[FetchRequest],
+        session: FetchSession | None,
+        targets: Sequence[FetchTarget],
+        found: _Round,
+        *,
+        incremental: bool,
+    ) -> None:
+        self.deadline = trio.current_time() + request.body.max_wait_ms / 1000
+        self._node = node
+        self._request = request
+        self._session = session
+        self._targets = targets
+        self._incremental = incremental
+        self._waiter: Waiter
+        self._watched = found.watched
+        self._missing = request.body.min_bytes - found.size_bytes
+
+    def begin(self, woken: Callable[[], object]) -> None:
+        self._waiter = Waiter(self._missing, woken)
+        for partition in self._watched:
+            partition.waiters.add(self._waiter)
+
+    def look(self) -> FetchResponse | None:
+        node, body = self._node, self._request.body
+        self.end()
+        if self._session is not None:
+            self._targets = list(self._session.targets.values())
+        found = _look(node, self._request, self._targets, min(body.max_bytes, node.config.fetch_max_bytes))
+        missing = body.min_bytes - found.size_bytes
+        if missing <= 0 or found.failed or node.stopping or trio.current_time() >= self.deadline:
+            return _response(self._session, found, incremental=self._incremental)
+        self._waiter.needed = missing
+        self._watched = found.watched
+        for partition in found.watched:
+            partition.waiters.add(self._waiter)
+        return None
+
+    def end(self) -> None:
+        for partition in self._watched:
+            partition.waiters.discard(self._waiter)
 
 
 def _response(session: FetchSession | None, found: _Round, *, incremental: bool) -> FetchResponse:

@@ -4,7 +4,7 @@
     def heartbeat(node, connection, request): ...
 
 A handler that may have to wait is `async`; one that seldom has to is a function that gives its answer, or a coroutine
-for it where it has to wait. What is answered without a coroutine is answered without a switch to another task.
+or a `Postponed` for it where it has to wait. Without a coroutine there is no switch to another task.
 
 `load_all` imports every module beside this one. An API is served when both its message and its handler are there;
 `served` is what ApiVersions tells.

@@ -551,16 +551,17 @@ class Log:
         return PendingFlush(self, self._files, end, self._truncations, handles, paths)
 
     def flush_done(self, flush: PendingFlush) -> None:
-        """Move the recovery point to where `flush` went, unless the log was truncated meanwhile.
-
-        Raises KAFKA_STORAGE_ERROR.
-        """
-        if flush.truncations != self._truncations:
+        """Move the recovery point to where `flush` went, unless the log was truncated meanwhile."""
+        if flush.truncations != self._truncations or flush.offset <= self.recovery_point:
             return
-        self.recovery_point = max(self.recovery_point, flush.offset)
-        with self._reading():
-            before = self._segments.from_offset(self.recovery_point)[0].base_offset
-            snapshots.remove_superfluous(self._files, self.directory, before)
+        flushed = self._segments.from_offset(self.recovery_point)[0]
+        self.recovery_point = flush.offset
+        first = self._segments.from_offset(flush.offset)[0]
+        if first is not flushed:
+            try:
+                snapshots.remove_superfluous(self._files, self.directory, first.base_offset)
+            except OSError as error:
+                logger.warning("%s: superfluous snapshots could not be removed: %s", self.directory, error)
 
     def expire_producers(self, now_ms: int, expiration_ms: int) -> None:
         """Forget the producers that wrote nothing for `expiration_ms` (`producer.id.expiration.ms`)."""

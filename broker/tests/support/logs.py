@@ -78,6 +78,10 @@ class FaultyFiles(Files):
         self._check("fsync")
         os.fsync(fd)
 
+    def fdatasync(self, fd: int) -> None:
+        self._check("fdatasync")
+        os.fdatasync(fd)
+
     def rename(self, old: str, new: str) -> None:
         self._check("rename")
         os.replace(old, new)

@@ -164,6 +164,8 @@ class GroupCommit:
             self._on_flushed()
         else:
             self._fail(error)
+        # Who still waits is for the next round: they came later, or this flush was in vain, as the log has changed.
+        self._wanted = max((waiter.end_offset for waiter in self._waiters), default=self._wanted)
         self._entered = self._wanted > 0
         return self._entered
 

@@ -485,7 +485,7 @@ class Log:
         self.log_start_offset = min(self.log_start_offset, end_offset)
         self.recovery_point = min(self.recovery_point, end_offset)
         self._truncations += 1
-        self._unsynced.add(self.directory)
+        self.files_changed()
         self.epochs.truncate_from_end(end_offset)
         snapshots.remove_after(self._files, self.directory, end_offset)
         self.reload_producers()
@@ -512,6 +512,10 @@ class Log:
         """Make these the log's segments; the last one is active."""
         self._segments.replace(segments)
         self.active = segments[-1]
+
+    def files_changed(self) -> None:
+        """Have the next flush bring the active segment's files to the disk, whatever is in them. Raises OSError."""
+        self._unsynced |= {self.directory, *self.active.existing_files()}
 
     def reload_producers(self) -> None:
         """Build the producers' state again: the newest snapshot, and the batches behind it. Raises OSError."""

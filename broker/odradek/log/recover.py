@@ -75,6 +75,7 @@ def open_log(
         log.adopt_segments(segments)
         if clean:
             segments[-1].reopen_for_append()
+        log.files_changed()
         log.log_end_offset = segments[-1].next_offset
     if not segments or log.log_end_offset < log_start_offset:
         if segments:

@@ -334,7 +334,7 @@ class Log:
             self._remove_segments([new])
             old.sealed = False
             raise self._storage_error(f"a segment at offset {base_offset} could not be made: {error}") from error
-        self._unsynced |= {self.directory, snapshot}
+        self._unsynced |= {self.directory, snapshot, *old.existing_files()}
         empty = [old] if not old.size else []
         self.adopt_segments([segment for segment in self._segments.items if segment not in empty] + [new])
         self._remove_segments(empty)
@@ -485,7 +485,7 @@ class Log:
         self.log_start_offset = min(self.log_start_offset, end_offset)
         self.recovery_point = min(self.recovery_point, end_offset)
         self._truncations += 1
-        self.files_changed()
+        self.files_changed([self.active])
         self.epochs.truncate_from_end(end_offset)
         snapshots.remove_after(self._files, self.directory, end_offset)
         self.reload_producers()
@@ -513,9 +513,9 @@ class Log:
         self._segments.replace(segments)
         self.active = segments[-1]
 
-    def files_changed(self) -> None:
-        """Have the next flush bring the active segment's files to the disk, whatever is in them. Raises OSError."""
-        self._unsynced |= {self.directory, *self.active.existing_files()}
+    def files_changed(self, segments: list[Segment]) -> None:
+        """Have the next flush bring the files of `segments` to the disk, whatever is in them. Raises OSError."""
+        self._unsynced.update([self.directory], *(segment.existing_files() for segment in segments))
 
     def reload_producers(self) -> None:
         """Build the producers' state again: the newest snapshot, and the batches behind it. Raises OSError."""

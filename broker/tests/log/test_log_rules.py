@@ -249,7 +249,8 @@ class LogMachine(RuleBasedStateMachine):
         for offset, value in found.items():
             assert value == held.get(offset) or value in self.sent.get(offset, ())
         self.end = self.log.log_end_offset
-        self.start = min(self.start, self.end)
+        # A crash may have taken whole segments that were not flushed, the first ones too.
+        self.start = max(min(self.start, self.end), self.log.log_start_offset)
         self.flushed = min(self.flushed, self.end)
         for offset, value in (self.model | found).items():
             self.sent.setdefault(offset, set()).add(value)

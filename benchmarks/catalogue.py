@@ -9,6 +9,7 @@ from benchmarks import frames
 from benchmarks.load import list_offsets_check, metadata_check
 from benchmarks.rows import (
     ACKS_ALL,
+    ON_DISK,
     ClientConsume,
     ClientProduce,
     EndToEnd,
@@ -46,6 +47,19 @@ PRODUCE: tuple[Row, ...] = (
         1000,
         partitions=100,
         partitions_in_request=10,
+    ),
+    Produce(
+        "produce 1 x 100 B, 50 producers, on disk", 20_000, 0, 100, connections=50, in_flight=1, settings=(ON_DISK,)
+    ),
+    Produce(
+        "produce 1 x 100 B, 50 producers, 10 partitions, on disk",
+        20_000,
+        0,
+        100,
+        connections=50,
+        in_flight=1,
+        partitions=10,
+        settings=(ON_DISK,),
     ),
 )
 

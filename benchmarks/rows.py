@@ -21,6 +21,9 @@ Figures = dict[str, float]
 
 ACKS_ALL = -1
 
+ON_DISK = ("flush.messages", "1")
+"""The topic's setting for `log.flush.interval.messages=1`: acknowledged means on the disk."""
+
 _numbers = itertools.count(1)
 
 
@@ -36,11 +39,11 @@ class Row(ABC):
 
 
 @contextmanager
-def _topic(broker: Broker, partitions: int = 1) -> Iterator[str]:
+def _topic(broker: Broker, partitions: int = 1, *settings: tuple[str, str]) -> Iterator[str]:
     """A topic for one run. The names are all of one length, as the length of a name is a part of the load."""
     name = f"benchmark-{next(_numbers):06}"
     with Client(broker.port) as client:
-        client.create_topic(name, partitions)
+        client.create_topic(name, partitions, dict(settings))
     try:
         yield name
     finally:
@@ -73,11 +76,12 @@ class Produce(Row):
     in_flight: int = 5
     """The most that an idempotent producer may have on their way, and what producers have by default."""
     latency: bool = False
+    settings: tuple[tuple[str, str], ...] = ()
 
     def run(self, broker: Broker, share: float) -> Figures:
         requests = max(int(self.requests * share) // self.connections, 1)
         count = frames.records_in(self.batch_bytes, self.record_bytes)
-        with _topic(broker, self.partitions) as topic:
+        with _topic(broker, self.partitions, *self.settings) as topic:
             exchanges = [
                 Requests(
                     broker.port, self._frames(broker, topic, requests, count), self.in_flight, produce_check(topic)

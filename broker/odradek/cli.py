@@ -1,4 +1,4 @@
-"""The command line: `odradek serve [server.properties] [--override key=value]...`.
+"""The command line: `odradek serve [server.properties] [--override key=value]...`, `odradek log dump|verify PATH...`.
 
 What a wrong setting costs is one line on standard error and exit status 1. The broker itself is imported only when
 it is to be started.
@@ -20,7 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what `arguments` (those of the process unless given) say; the exit status."""
     options = parser().parse_args(arguments)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
-    return serve(options.properties, options.override)
+    status: int = options.run(options)
+    return status
 
 
 def parser() -> argparse.ArgumentParser:
@@ -37,7 +38,32 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--override", action="append", default=[], metavar="key=value", help="a setting that wins over the file's"
     )
+    command.set_defaults(run=lambda options: serve(options.properties, options.override))
+    _add_log_commands(commands.add_parser("log", help="look at log files"))
     return top
+
+
+def _add_log_commands(command: argparse.ArgumentParser) -> None:
+    actions = command.add_subparsers(metavar="ACTION", required=True, dest="action")
+    for name, text in (
+        ("dump", "print what log files hold, and what is wrong with them"),
+        ("verify", "tell what is wrong with log files, and what a recovery would do"),
+    ):
+        action = actions.add_parser(
+            name, help=text, description=f"{text.capitalize()}. Exit status: 0 sound, 1 damaged, 2 no such files."
+        )
+        action.add_argument("paths", nargs="+", metavar="PATH", help="a partition's folder, a log dir, or a file")
+        action.add_argument("--json", action="store_true", help="one JSON object a line")
+        if name == "dump":
+            action.add_argument("--records", action="store_true", help="the records of the batches too")
+        action.set_defaults(run=inspect_log)
+
+
+def inspect_log(options: argparse.Namespace) -> int:
+    """Look at log files; the exit status."""
+    from odradek.log_command import inspect  # noqa: PLC0415 - serving needs none of it
+
+    return inspect(options)
 
 
 def serve(properties: str | None, overrides: Sequence[str]) -> int:

@@ -6,6 +6,7 @@ await. trio's own streams pass a checkpoint at each call, which costs more than 
 Frames leave in parts: neighbouring bytes in one `send`, and slices of a log straight from its file by `sendfile`.
 """
 
+import errno
 import os
 import socket
 from collections.abc import Iterable
@@ -121,9 +122,15 @@ def _gathered(parts: Iterable[Part]) -> list[Piece]:
 
 
 def _is_warm(file: int, position: int) -> bool:
-    """Whether the page cache holds the byte at `position`, so that reading from there does not wait for the disk."""
+    """Whether the page cache holds the byte at `position`, so that reading from there does not wait for the disk.
+
+    A file system that cannot tell, as one in memory, is taken for warm.
+    """
     try:
         os.preadv(file, [COLD_PROBE], position, os.RWF_NOWAIT)
     except BlockingIOError:
         return False
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
     return True

@@ -154,12 +154,11 @@ class Shard:
 
     def is_committed(self, last_offset: int) -> bool:
         """Whether nothing has to be waited for: what was appended is replicated, and flushed where that is asked."""
-        return self.partition.high_watermark > last_offset and not self.partition.must_flush
+        return self.partition.high_watermark > last_offset and self.partition.is_flushed(last_offset)
 
     async def wait_committed(self, last_offset: int) -> None:
         """Wait until a record is replicated. Raises as `Partition.wait_committed` does."""
-        if self.partition.must_flush:
-            await self.partition.flush()
+        await self.partition.wait_flushed(last_offset)
         if self.partition.high_watermark <= last_offset:
             await self.partition.wait_committed(last_offset, self._config.offsets_commit_timeout_ms / 1000)
 

@@ -101,7 +101,9 @@ def produce(
                 log_start_offset=result.log_start_offset,
             )
             replies.append(reply)
-            if partition.must_flush or (body.acks == ACKS_ALL and partition.high_watermark <= result.last_offset):
+            if not partition.is_flushed(result.last_offset) or (
+                body.acks == ACKS_ALL and partition.high_watermark <= result.last_offset
+            ):
                 appended.append((partition, result, reply))
         topics.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=replies))
     if appended:
@@ -188,8 +190,7 @@ async def _settle(
 ) -> None:
     """Wait until an append is as safe as the topic and the request ask; an error goes into `reply`."""
     try:
-        if partition.must_flush:
-            await partition.flush()
+        await partition.wait_flushed(result.last_offset)
         if request.body.acks == ACKS_ALL:
             await partition.wait_committed(result.last_offset, deadline - trio.current_time())
     except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError

@@ -10,6 +10,8 @@ descriptor put away by the cache, while a slice of it is still being sent.
 import errno
 import fcntl
 import os
+import stat
+import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
@@ -56,15 +58,27 @@ class Files:
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
 
+    def set_modified(self, path: str, modified_ms: int) -> None:
+        os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
+
     def names(self, directory: str) -> list[str]:
         """The sorted names of what lies in a folder."""
         return sorted(os.listdir(directory))
 
     def exists(self, path: str) -> bool:
-        return os.path.exists(path)
+        """Whether there is something of that name. Raises OSError when the system cannot tell."""
+        try:
+            os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def is_directory(self, path: str) -> bool:
-        return os.path.isdir(path)
+        """Whether there is a folder of that name. Raises OSError when the system cannot tell."""
+        try:
+            return stat.S_ISDIR(os.stat(path).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     def make_directories(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
@@ -155,16 +169,17 @@ class HandleOwner(Protocol):
 
 
 class FileCache:
-    """Bounds the number of descriptors that segments keep open.
+    """Bounds the number of descriptors that segments keep open. Logs are loaded in threads, which share it.
 
     Second chance instead of an exact LRU: a use costs the owner one assignment, and the price of order is paid only
     when a file is opened.
     """
 
-    __slots__ = ("_owners", "capacity")
+    __slots__ = ("_lock", "_owners", "capacity")
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
+        self._lock = threading.Lock()
         self._owners: deque[HandleOwner] = deque()
 
     def __len__(self) -> int:
@@ -173,17 +188,19 @@ class FileCache:
     def add(self, owner: HandleOwner) -> None:
         """Count the handle that `owner` has just opened, and put away another one when there are too many."""
         owners = self._owners
-        while len(owners) >= self.capacity:
-            oldest = owners.popleft()
-            if oldest.used and oldest.handle is not None:
-                oldest.used = False
-                owners.append(oldest)
-            else:
-                oldest.release()
-        owners.append(owner)
+        with self._lock:
+            while len(owners) >= self.capacity:
+                oldest = owners.popleft()
+                if oldest.used and oldest.handle is not None:
+                    oldest.used = False
+                    owners.append(oldest)
+                else:
+                    oldest.release()
+            owners.append(owner)
 
     def discard(self, owner: HandleOwner) -> None:
         """Put away the handle of an owner that goes."""
-        if owner.handle is not None:
-            owner.release()
-            self._owners.remove(owner)
+        with self._lock:
+            if owner.handle is not None:
+                owner.release()
+                self._owners.remove(owner)

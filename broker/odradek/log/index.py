@@ -209,6 +209,10 @@ class Indexes:
                 self._files.truncate(path, 0)
         self.save()
 
+    def relocate(self, stem: str, files: Files) -> None:
+        """Go by other files, which hold what these do."""
+        self._stem, self._files = stem, files
+
     def _parts(self) -> tuple[tuple[str, _Savable, int], ...]:
         return (
             (".index", self.offsets, OFFSET_ENTRY_SIZE),

@@ -581,6 +581,16 @@ class Log:
         self.discard()
         self.failed = "it is closed"
 
+    def relocate(self, directory: str, files: Files) -> None:
+        """Go on with a copy that lies in `directory`, as durable as this log is. Raises OSError."""
+        self.directory, self._files = directory, files
+        self.epochs.relocate(directory, files)
+        for segment in self._segments.items:
+            segment.relocate(directory, files)
+        self._unsynced = {directory}
+        self._deleted_files.clear()
+        self._truncations += 1  # A flush that runs now flushes the files that were left.
+
     def discard(self) -> None:
         """Let go of the files, whatever is or is not written; for a log that is deleted or given up."""
         for segment in self._segments.items:

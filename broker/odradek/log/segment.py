@@ -179,6 +179,19 @@ class Segment:
         if self._indexes is not None:
             self._indexes.save()
 
+    def relocate(self, directory: str, files: Files) -> None:
+        """Go on with a copy of the files that lies in `directory`; the active segment's has no indexes yet.
+
+        Raises OSError.
+        """
+        self._cache.discard(self)
+        self.path = os.path.join(directory, os.path.basename(self.path))
+        self._files, self._pwrite = files, files.pwrite
+        if self._indexes is not None:
+            self._indexes.relocate(self.path[: -len(".log")], files)
+        if not self.sealed:
+            self.indexes.create()
+
     def existing_files(self) -> list[str]:
         """The paths of the segment's files."""
         stem = self.path[: -len(".log")]
@@ -193,13 +206,14 @@ class Segment:
     @property
     def indexes(self) -> Indexes:
         """The indexes, read or rebuilt if need be. Raises OSError."""
-        if self._indexes is None:
-            loaded = Indexes.load(self.path[: -len(".log")], self._files, self.size)
-            if loaded is None:
+        indexes = self._indexes
+        if indexes is None:
+            indexes = Indexes.load(self.path[: -len(".log")], self._files, self.size)
+            if indexes is None:
                 logger.warning("%s: its indexes are missing or make no sense, they are built again", self.path)
-                loaded = self._rebuild_indexes()
-            self._indexes = loaded
-        return self._indexes
+                indexes = self._rebuild_indexes()
+            self._indexes = indexes
+        return indexes
 
     def _rebuild_indexes(self) -> Indexes:
         """Index the batches again by their headers, which do not tell of aborts: what is known of those is kept."""

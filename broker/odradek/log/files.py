@@ -7,16 +7,31 @@ A `FileHandle` is a file descriptor that lives as long as somebody holds it: a s
 descriptor put away by the cache, while a slice of it is still being sent.
 """
 
+import ctypes
 import errno
 import fcntl
 import os
+import platform
 import stat
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
 __all__ = ["FileCache", "FileHandle", "Files", "HandleOwner"]
+
+
+def _find_syncfs() -> Callable[[int], int] | None:
+    """The system's syncfs, unless it is one that keeps failed writes to itself."""
+    major, _, minor = platform.release().partition(".")
+    if sys.platform != "linux" or (int(major), int(minor.partition(".")[0])) < (5, 8):
+        return None
+    call: Callable[[int], int] | None = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    return call
+
+
+_syncfs = _find_syncfs()
 
 
 class FileHandle:
@@ -136,6 +151,18 @@ class Files:
         """Make a file's content durable, or the names in a folder: files made, renamed and removed."""
         handle = self.open_for_reading(path)
         self.fsync(handle.fd)
+
+    def sync_file_system(self, fd: int) -> bool:
+        """Bring everything on the file system of an open file to the disk; False where the system cannot.
+
+        It tells of every write that failed since the file was opened (Linux 5.8 and later). Raises OSError.
+        """
+        if _syncfs is None:
+            return False
+        if _syncfs(fd):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        return True
 
     def truncate(self, path: str, size: int) -> None:
         """Cut or lengthen a file; one that is not there is made."""

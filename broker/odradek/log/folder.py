@@ -101,6 +101,10 @@ class Folder:
         checkpoints.write_offsets(self.files, os.path.join(self.path, name), offsets)
         self.noted |= offsets.keys()
 
+    def sync_all(self) -> bool:
+        """Bring everything on the folder's file system to the disk; False where the system cannot. Raises OSError."""
+        return self._lock is not None and self.files.sync_file_system(self._lock.fd)
+
     def space(self) -> tuple[int, int]:
         """Total and usable bytes of the volume, -1 where the system does not tell."""
         try:

@@ -63,8 +63,9 @@ def open_log(
     name = parse_directory_name(os.path.basename(directory))
     if name is None:
         raise ValueError(f"{directory} is not the folder of a partition")
-    log = Log(directory, *name, config, files, cache)
-    if not files.exists(directory):
+    there = files.exists(directory)
+    log = Log(directory, *name, config, files, cache, synced=clean and there)
+    if not there:
         files.mkdir(directory)
         _start_empty(log, files, cache, log_start_offset, now_ms)
         return log

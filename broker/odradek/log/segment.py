@@ -158,13 +158,14 @@ class Segment:
         if self.sealed:
             self._indexes = None
 
-    def seal(self) -> None:
-        """End appending: complete the files. Raises OSError."""
+    def seal(self) -> bool:
+        """End appending: complete the files; gives whether the indexes lacked something. Raises OSError."""
         if self.torn:
             self.open()
         self.complete_indexes()
-        self.indexes.save()
+        changed = self.indexes.save()
         self.sealed = True
+        return changed
 
     def complete_indexes(self) -> None:
         """Add the entry for the largest timestamp, which a segment that is no longer written to ends with."""

@@ -48,6 +48,8 @@ _MAX_NAME = 255
 """Bytes in the name of a file, on nearly every file system."""
 _MAX_OPEN_SEGMENTS = 16384
 _MIN_OPEN_SEGMENTS = 64
+_SYNC_TOGETHER = 64
+"""Changed logs from which on one syncfs, which also writes what is others', is quicker than some fsyncs for each."""
 
 
 class StoreConfig(Protocol):
@@ -419,7 +421,7 @@ class LogStore:
 
         What cannot be closed is logged; the next start recovers the logs of that folder then, as after a crash.
         """
-        clean = [folder for folder in self.online_folders if _close_all(self._logs_in(folder).values())]
+        clean = [folder for folder in self.online_folders if _close_all(folder, self._logs_in(folder).values())]
         try:
             self.checkpoint(high_watermarks)
             for folder in clean:
@@ -437,11 +439,25 @@ class LogStore:
             folder.release()
 
 
-def _close_all(logs: Iterable["Log"]) -> bool:
-    clean = True
+def _close_all(folder: Folder, logs: Iterable["Log"]) -> bool:
+    """Close the logs of a folder; whether all of them could be."""
+    clean, pending = True, []
     for log in logs:
         try:
-            log.close()
+            pending.append((log, log.prepare_close()))
+        except BrokerError as error:
+            logger.warning("a log could not be closed: %s", error)
+            clean = False
+    changed = [flush for _, flush in pending if not flush.is_empty]
+    try:
+        together = len(changed) >= _SYNC_TOGETHER and folder.sync_all()
+    except OSError:
+        return False
+    for log, flush in pending:
+        try:
+            if not together:
+                flush.run()
+            log.close_done(flush)
         except BrokerError as error:
             logger.warning("a log could not be closed: %s", error)
             clean = False

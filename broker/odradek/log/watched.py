@@ -36,9 +36,11 @@ _CALLS = (
     "rmdir",
     "set_modified",
     "size",
+    "sync_file_system",
     "unlink",
 )
 """The calls that reach the system; what `Files` has besides is made of them."""
+_SYNCING = ("fsync", "sync_file_system")
 
 
 class WatchedFiles(Files):
@@ -46,7 +48,7 @@ class WatchedFiles(Files):
 
     def __init__(self, files: Files, report: Callable[[OSError], None]) -> None:
         for name in _CALLS:
-            setattr(self, name, _watched(getattr(files, name), report, always=name == "fsync"))
+            setattr(self, name, _watched(getattr(files, name), report, always=name in _SYNCING))
 
 
 def _watched(call: Callable[..., Any], report: Callable[[OSError], None], *, always: bool) -> Callable[..., Any]:

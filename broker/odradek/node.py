@@ -105,6 +105,7 @@ class Node:
         try:
             if not self._can_go_on:
                 raise LogFolderError(self._why_not())
+            self._check_metadata_file(folders[0] / METADATA_FILE)
             self.store = await EmbeddedStore.open(folders[0] / METADATA_FILE)
             try:
                 await self._serve(ready)
@@ -120,6 +121,15 @@ class Node:
 
     def _open_logs(self, folders: list[Path]) -> LogStore:
         return LogStore.open([str(folder) for folder in folders], self.config, self.node_id, self.clock)
+
+    def _check_metadata_file(self, path: Path) -> None:
+        """Refuse to begin anew where a file of metadata was: its topics would be gone, and their logs nobody's."""
+        cluster_id = self.logs.cluster_id
+        if cluster_id is not None and not (path.exists() and path.stat().st_size):
+            raise LogFolderError(
+                f"{path} is missing or empty, while the folders of log.dirs belong to cluster {cluster_id}: bring the "
+                "file back, or give the broker new folders"
+            )
 
     @property
     def _can_go_on(self) -> bool:

@@ -368,7 +368,7 @@ class LogStore:
             source.files.sync(source.path)
             log.relocate(take_place(move.folder, move.directory, (log.topic, log.partition)), move.folder.files)
         except OSError as error:
-            log.failed = f"moving it failed half way: {error}"
+            log.failed = log.failed or f"moving it failed half way: {error}"
             raise BrokerError(Error.KAFKA_STORAGE_ERROR, f"{old}: {log.failed}") from error
         finally:
             self.moves.pop((log.topic, log.partition), None)

@@ -22,7 +22,7 @@ from odradek.clock import Clock
 from odradek.cluster.controller import Controller
 from odradek.cluster.embedded import EmbeddedStore
 from odradek.cluster.producer_ids import ProducerIds
-from odradek.cluster.store import MetadataStore, StoreError
+from odradek.cluster.store import Failure, MetadataStore, StoreError
 from odradek.cluster.view import ClusterView, Endpoint
 from odradek.config import BrokerConfig, Listener
 from odradek.fetch_sessions import FetchSessions
@@ -171,7 +171,10 @@ class Node:
         self.partitions.on_leader.append(self.groups.on_leader)
         self.partitions.on_resign.append(self.groups.on_resign)
         self.partitions.on_removed.append(self.groups.forget_topic)
-        await self.controller.load()
+        try:
+            await self.controller.load()
+        except ValueError as error:
+            raise StoreError(Failure.CORRUPT, METADATA_FILE, str(error)) from error
         self.logs.identify(self.view.cluster_id)
         self.server = Server(self)
         addresses = self.server.bind()

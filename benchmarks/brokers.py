@@ -15,8 +15,8 @@ from harness.versions import KAFKA_4
 
 from benchmarks.client import Client
 
-START_TIMEOUT_S = 90
-STOP_TIMEOUT_S = 60
+START_TIMEOUT_S = 300
+STOP_TIMEOUT_S = 300
 PROBE_EVERY_S = 0.002
 """How often a starting broker is asked whether it serves: what a start time is exact to."""
 
@@ -77,6 +77,10 @@ class Broker:
             if int(stat[3]) == self._child.pid:
                 yield int(entry), stat
 
+    def kill(self) -> None:
+        """End the broker as a crash would."""
+        self._child.kill()
+
     def stop(self) -> None:
         """End the broker."""
         if not self._child.ended(0):
@@ -115,7 +119,7 @@ def start_kafka(folder: Path) -> Broker:
     java = [require_program("java"), *KAFKA_JVM, "-cp", f"{jars(f'kafka-{KAFKA_4}')}/*"]
     cluster_id = "b2RyYWRlay1iZW5jaG1hcg"
     run(
-        [*java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", path],
+        [*java, "kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", cluster_id, "-c", path],
         check=True,
         stdout=DEVNULL,
         stderr=DEVNULL,

@@ -15,6 +15,7 @@ from benchmarks.rows import (
     EndToEnd,
     Fetch,
     JavaEndToEnd,
+    ManyPartitions,
     Memory,
     Produce,
     Row,
@@ -102,8 +103,13 @@ JAVA: tuple[Row, ...] = (
     ClientConsume("consume 1 KB, 100 partitions, Java", 200, 16 * KIB, 1000, partitions=100),
 )
 
-FOOTPRINT: tuple[Row, ...] = (Start("start"), Memory("after the load"))
+FOOTPRINT: tuple[Row, ...] = (
+    Start("start"),
+    ManyPartitions("10,000 partitions of 5 KB", 10_000),
+    Memory("after the load"),
+)
 
 ROWS = PRODUCE + FETCH + REQUESTS + CLIENTS + JAVA + FOOTPRINT
-QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA)
-"""Those that need no JVM for the client, whose start takes longer than its load."""
+QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA and not isinstance(row, ManyPartitions))
+"""Those that need no JVM for the client, whose start takes longer than its load, and do not start brokers of Kafka
+with many partitions, which takes minutes."""

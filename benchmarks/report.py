@@ -39,6 +39,10 @@ METRICS = {
     "p99_ms": Metric("p99, ms", 1.0),
     "p99.9_ms": Metric("p99.9, ms", 1.0),
     "start_s": Metric("start, s", 0.1),
+    "create_s": Metric("creating the topics, s", 1.0),
+    "stop_s": Metric("clean stop, s", 1.0),
+    "clean_start_s": Metric("start after it, s", 1.0),
+    "crash_start_s": Metric("start after a kill, s", 1.0),
     "memory_mb": Metric("memory, MB", 0.15),
     "memory_connections_mb": Metric("memory with 1,000 idle connections, MB", 0.15),
 }

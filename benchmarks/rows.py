@@ -3,6 +3,7 @@
 import itertools
 import statistics
 import tempfile
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -23,6 +24,9 @@ ACKS_ALL = -1
 
 ON_DISK = ("flush.messages", "1")
 """The topic's setting for `log.flush.interval.messages=1`: acknowledged means on the disk."""
+
+MANY_TIMEOUT_S = 600.0
+"""How long a broker may take to make a topic of many partitions."""
 
 _numbers = itertools.count(1)
 
@@ -283,6 +287,57 @@ class Start(Row):
             finally:
                 started.stop()
         return {"start_s": started.start_s, "memory_mb": memory_mb, "memory_connections_mb": idle_mb}
+
+
+@dataclass(frozen=True)
+class ManyPartitions(Row):
+    """A broker of its own with many partitions, each with one batch: made, stopped, started, killed, started again."""
+
+    partitions: int
+    topics: int = 10
+    batch_bytes: int = 5000
+    record_bytes: int = 100
+
+    def run(self, broker: Broker, share: float) -> Figures:  # noqa: ARG002 - fewer would be another row
+        with tempfile.TemporaryDirectory(prefix="odradek-benchmark-") as folder:
+            started = BROKERS[broker.name](Path(folder))
+            try:
+                create_s = self._fill(started)
+                memory_mb = started.memory_mb()
+                stop_s = _seconds(started.stop)
+                started = BROKERS[broker.name](Path(folder))
+                clean_start_s = started.start_s
+                started.kill()
+                started = BROKERS[broker.name](Path(folder))
+                crash_start_s = started.start_s
+            finally:
+                started.stop()
+        return {
+            "create_s": create_s,
+            "memory_mb": memory_mb,
+            "stop_s": stop_s,
+            "clean_start_s": clean_start_s,
+            "crash_start_s": crash_start_s,
+        }
+
+    def _fill(self, broker: Broker) -> float:
+        """Make the partitions and write to them; how long the first took."""
+        each = self.partitions // self.topics
+        names = [f"benchmark-{number:06}" for number in range(self.topics)]
+        with Client(broker.port, MANY_TIMEOUT_S) as client:
+            create_s = _seconds(lambda: [client.create_topic(name, each) for name in names])
+        count = frames.records_in(self.batch_bytes, self.record_bytes)
+        batch = frames.make_batch(count, self.record_bytes)
+        for name in names:
+            made = [frames.produce(name, range(first, first + 100), batch, 1) for first in range(0, each, 100)]
+            drive([Requests(broker.port, iter(made), 2, produce_check(name))])
+        return create_s
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,6 @@ WITHOUT_EFFECT = frozenset(
         "log.preallocate",
         "max.connection.creation.rate",
         "max.decompressed.message.bytes",
-        "num.recovery.threads.per.data.dir",
         "replica.high.watermark.checkpoint.interval.ms",
         "transaction.max.timeout.ms",
         "unclean.leader.election.enable",

@@ -39,7 +39,6 @@ controller.quorum.voters list "" read-only
 controller.quota.window.num int 11 read-only
 controller.quota.window.size.seconds int 1 read-only
 controller.socket.timeout.ms int 30000 read-only
-cordoned.log.dirs list "" per-broker
 create.topic.policy.class.name class null read-only
 delegation.token.expiry.check.interval.ms long 3600000 read-only
 delegation.token.expiry.time.ms long 86400000 read-only

@@ -4,7 +4,7 @@ from typing import Any
 
 from odradek.config.config_types import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING
 from odradek.config.errors import ConfigError
-from odradek.config.setting import CLUSTER_WIDE, Settings, Values, setting
+from odradek.config.setting import CLUSTER_WIDE, PER_BROKER, Settings, Values, setting
 from odradek.config.validators import at_least, between, each_one_of, gzip_level, non_empty, one_of
 
 __all__ = ["COMPRESSION_TYPES", "INT_MAX", "LONG_MAX", "MAX_DECOMPRESSED_BYTES", "LogSettings"]
@@ -24,6 +24,17 @@ def resolve_log_dirs(values: Values) -> list[str]:
     if not dirs:
         raise ConfigError("log.dirs", "", "At least one log directory must be defined via log.dirs or log.dir")
     return dirs
+
+
+def resolve_cordoned_log_dirs(values: Values) -> list[str]:
+    """cordoned.log.dirs, which are among log.dirs; `*` is all of them (KIP-1066)."""
+    cordoned: list[str] = values["cordoned.log.dirs"]
+    dirs = resolve_log_dirs(values)
+    if cordoned == ["*"]:
+        return dirs
+    if not set(cordoned) <= set(dirs):
+        raise ConfigError("cordoned.log.dirs", ",".join(cordoned), f"Value must be * or among log.dirs: {dirs}")
+    return cordoned
 
 
 def resolve_log_retention_ms(values: Values) -> int:
@@ -101,6 +112,14 @@ class LogSettings(Settings):
         valid=non_empty,
         resolve=resolve_log_dirs,
         doc="The folders that hold the logs; without it the one of log.dir.",
+    )
+    cordoned_log_dirs: list[str] = setting(
+        "cordoned.log.dirs",
+        LIST,
+        default=[],
+        update=PER_BROKER,
+        resolve=resolve_cordoned_log_dirs,
+        doc="The folders among log.dirs in which no new partition is put; * is all of them.",
     )
     num_recovery_threads_per_data_dir: int = setting(
         "num.recovery.threads.per.data.dir",

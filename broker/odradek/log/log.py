@@ -23,7 +23,7 @@ from odradek.log import retention, snapshots
 from odradek.log.aborted import AbortedEntry, AbortedTransaction
 from odradek.log.epochs import LeaderEpochs
 from odradek.log.files import FileCache, Files
-from odradek.log.flush import PendingFlush
+from odradek.log.flush import PendingFlush, prepare_close
 from odradek.log.producers import EndMarker, Producers
 from odradek.log.segment import LogSlice, Segment
 from odradek.log.segments import SegmentList
@@ -97,9 +97,17 @@ class Log:
     )
 
     def __init__(
-        self, directory: str, topic: str, partition: int, config: "LogConfig", files: Files, cache: FileCache
+        self,
+        directory: str,
+        topic: str,
+        partition: int,
+        config: "LogConfig",
+        files: Files,
+        cache: FileCache,
+        *,
+        synced: bool = False,
     ) -> None:
-        """A log without a segment: `adopt_segments` comes next."""
+        """A log without a segment: `adopt_segments` comes next. `synced` says that all that is there is on the disk."""
         self.directory = directory
         self.topic = topic
         self.partition = partition
@@ -119,7 +127,7 @@ class Log:
         self._files = files
         self._cache = cache
         self._truncations = 0
-        self._unsynced = {directory, os.path.dirname(directory)}
+        self._unsynced = set() if synced else {directory, os.path.dirname(directory)}
         """Files and folders that changed besides the segments, and are not known to be on the disk."""
         self._deleted_files: list[tuple[int, str]] = []
 
@@ -542,7 +550,7 @@ class Log:
         end = self.log_end_offset if offset is None else min(offset, self.log_end_offset)
         handles, paths = [], []
         with self._changing("flushing"):
-            for segment in self._segments.from_offset(self.recovery_point):
+            for segment in self._segments.from_offset(self.recovery_point) if self.recovery_point < end else ():
                 if segment.base_offset >= end:
                     break
                 handles.append(segment.open())
@@ -571,20 +579,33 @@ class Log:
         """Forget the producers that wrote nothing for `expiration_ms` (`producer.id.expiration.ms`)."""
         self.producers.expire(now_ms - expiration_ms)
 
-    def close(self) -> None:
-        """Complete the files, bring them to the disk, and note the producers. Raises KAFKA_STORAGE_ERROR."""
+    def prepare_close(self) -> PendingFlush:
+        """Complete the files and note the producers: what has to be flushed then. Raises KAFKA_STORAGE_ERROR."""
         with self._changing("closing"):
-            pending = self.prepare_flush()
-            self.active.seal()
-            if self.log_end_offset > self.recovery_point:
-                pending.add_paths(self.active.existing_files()[1:])
-            if self.producers.by_id or snapshots.offsets_of(self._files, self.directory):
-                path = snapshots.save(self._files, self.directory, self.log_end_offset, self.producers)
-                pending.add_paths([path])
-            pending.run()
-            self.flush_done(pending)
+            return prepare_close(self, self._files)
+
+    def close_done(self, flush: PendingFlush) -> None:
+        """Let go of the files, which are all on the disk. Raises KAFKA_STORAGE_ERROR."""
+        if flush.offset > self.recovery_point:
+            self.flush_done(flush)
         self.discard()
         self.failed = "it is closed"
+
+    def close(self) -> None:
+        """Complete the files, and bring them to the disk. Raises KAFKA_STORAGE_ERROR."""
+        pending = self.prepare_close()
+        pending.run()
+        self.close_done(pending)
+
+    def relocate(self, directory: str, files: Files) -> None:
+        """Go on with a copy that lies in `directory`, as durable as this log is. Raises OSError."""
+        self.directory, self._files = directory, files
+        self.epochs.relocate(directory, files)
+        for segment in self._segments.items:
+            segment.relocate(directory, files)
+        self._unsynced = {directory}
+        self._deleted_files.clear()
+        self._truncations += 1  # A flush that runs now flushes the files that were left.
 
     def discard(self) -> None:
         """Let go of the files, whatever is or is not written; for a log that is deleted or given up."""

@@ -12,13 +12,13 @@
 import logging
 import os
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from odradek.log.files import FileCache, Files
 from odradek.log.log import DELETED_SUFFIX, Log
-from odradek.log.segment import INDEX_SUFFIXES, MAX_RELATIVE_OFFSET, Segment
+from odradek.log.segment import INDEX_SUFFIXES, MAX_RELATIVE_OFFSET, Segment, file_name
 from odradek.log.snapshots import remove_after
 from odradek.log.validation import read_end_marker
 from odradek_protocol.errors import BrokerError, ProtocolError
@@ -27,7 +27,7 @@ from odradek_protocol.records.batch import HEADER_SIZE, MAGIC, RecordBatch, crc_
 if TYPE_CHECKING:
     from odradek.log.config import LogConfig
 
-__all__ = ["CLEANED_SUFFIX", "SWAP_SUFFIX", "open_log", "parse_directory_name"]
+__all__ = ["CLEANED_SUFFIX", "SWAP_SUFFIX", "bytes_to_recover", "open_log", "parse_directory_name"]
 
 logger = logging.getLogger(__name__)
 
@@ -53,24 +53,26 @@ def open_log(
     clean: bool = False,
     recovery_point: int = 0,
     log_start_offset: int = 0,
+    on_recovered: Callable[[int], None] | None = None,
 ) -> Log:
     """Open the log in `directory`, named `topic-partition`; where there is none, a new one is made.
 
     `clean` says that it was closed, `recovery_point` up to where it is on the disk for certain, `log_start_offset`
-    where it began. Raises OSError.
+    where it began; `on_recovered` is called with the size of each segment that was read whole. Raises OSError.
     """
     name = parse_directory_name(os.path.basename(directory))
     if name is None:
         raise ValueError(f"{directory} is not the folder of a partition")
-    log = Log(directory, *name, config, files, cache)
-    if not files.exists(directory):
+    there = files.exists(directory)
+    log = Log(directory, *name, config, files, cache, synced=clean and there)
+    if not there:
         files.mkdir(directory)
         _start_empty(log, files, cache, log_start_offset, now_ms)
         return log
     segments = _load_segments(directory, files, cache)
     log.epochs.load()
     if segments and not clean:
-        segments = _recover(log, segments, files, cache, recovery_point)
+        segments = _recover(log, segments, files, cache, recovery_point, on_recovered)
     if segments:
         log.adopt_segments(segments)
         if clean:
@@ -141,7 +143,21 @@ def _finish_replacements(directory: str, files: Files, cache: FileCache) -> None
             files.rename(path, path[: -len(SWAP_SUFFIX)])
 
 
-def _recover(log: Log, segments: list[Segment], files: Files, cache: FileCache, recovery_point: int) -> list[Segment]:
+def bytes_to_recover(directory: str, recovery_point: int, files: Files) -> int:
+    """How many bytes are read to recover the log in `directory`. Raises OSError."""
+    bases = _bases(files.names(directory))
+    from_point = bases[max(bisect_right(bases, recovery_point) - 1, 0) :]
+    return sum(files.size(os.path.join(directory, file_name(base, ".log"))) for base in from_point)
+
+
+def _recover(
+    log: Log,
+    segments: list[Segment],
+    files: Files,
+    cache: FileCache,
+    recovery_point: int,
+    on_recovered: Callable[[int], None] | None,
+) -> list[Segment]:
     """Read the segments from the recovery point on; gives those that are left."""
     bases = [segment.base_offset for segment in segments]
     first = max(bisect_right(bases, recovery_point) - 1, 0)
@@ -157,6 +173,8 @@ def _recover(log: Log, segments: list[Segment], files: Files, cache: FileCache, 
     for number, segment in enumerate(segments[first:], first):
         recovered = _recover_segment(log, segment, files, cache)
         sound.append(recovered)
+        if on_recovered is not None:
+            on_recovered(segment.size)
         if recovered.size < segment.size:
             logger.warning(
                 "%s is damaged at position %d: %d bytes from offset %d on are cut off",

@@ -158,13 +158,14 @@ class Segment:
         if self.sealed:
             self._indexes = None
 
-    def seal(self) -> None:
-        """End appending: complete the files. Raises OSError."""
+    def seal(self) -> bool:
+        """End appending: complete the files; gives whether the indexes lacked something. Raises OSError."""
         if self.torn:
             self.open()
         self.complete_indexes()
-        self.indexes.save()
+        changed = self.indexes.save()
         self.sealed = True
+        return changed
 
     def complete_indexes(self) -> None:
         """Add the entry for the largest timestamp, which a segment that is no longer written to ends with."""
@@ -178,6 +179,19 @@ class Segment:
         """Bring the index files up to what is in memory. Raises OSError."""
         if self._indexes is not None:
             self._indexes.save()
+
+    def relocate(self, directory: str, files: Files) -> None:
+        """Go on with a copy of the files that lies in `directory`; the active segment's has no indexes yet.
+
+        Raises OSError.
+        """
+        self._cache.discard(self)
+        self.path = os.path.join(directory, os.path.basename(self.path))
+        self._files, self._pwrite = files, files.pwrite
+        if self._indexes is not None:
+            self._indexes.relocate(self.path[: -len(".log")], files)
+        if not self.sealed:
+            self.indexes.create()
 
     def existing_files(self) -> list[str]:
         """The paths of the segment's files."""
@@ -193,13 +207,14 @@ class Segment:
     @property
     def indexes(self) -> Indexes:
         """The indexes, read or rebuilt if need be. Raises OSError."""
-        if self._indexes is None:
-            loaded = Indexes.load(self.path[: -len(".log")], self._files, self.size)
-            if loaded is None:
+        indexes = self._indexes
+        if indexes is None:
+            indexes = Indexes.load(self.path[: -len(".log")], self._files, self.size)
+            if indexes is None:
                 logger.warning("%s: its indexes are missing or make no sense, they are built again", self.path)
-                loaded = self._rebuild_indexes()
-            self._indexes = loaded
-        return self._indexes
+                indexes = self._rebuild_indexes()
+            self._indexes = indexes
+        return indexes
 
     def _rebuild_indexes(self) -> Indexes:
         """Index the batches again by their headers, which do not tell of aborts: what is known of those is kept."""

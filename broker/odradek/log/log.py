@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING
 
 from odradek.log import retention, snapshots
 from odradek.log.aborted import AbortedEntry, AbortedTransaction
+from odradek.log.append_result import AppendResult
+from odradek.log.deletion import Deletions
 from odradek.log.epochs import LeaderEpochs
 from odradek.log.files import FileCache, Files
 from odradek.log.flush import PendingFlush
@@ -50,35 +52,13 @@ __all__ = ["AppendResult", "Log", "LogSlice", "Origin", "TimestampOffset"]
 
 logger = logging.getLogger(__name__)
 
-DELETED_SUFFIX = ".deleted"
-
-
-class AppendResult:
-    """What became of a batch. `log_append_time_ms` is -1 for a new one where the producer's timestamps are kept."""
-
-    __slots__ = ("base_offset", "duplicate", "last_offset", "log_append_time_ms", "log_start_offset")
-
-    def __init__(
-        self,
-        base_offset: int,
-        last_offset: int,
-        log_append_time_ms: int,
-        log_start_offset: int,
-        duplicate: bool = False,
-    ) -> None:
-        self.base_offset = base_offset
-        self.last_offset = last_offset
-        self.log_append_time_ms = log_append_time_ms
-        self.log_start_offset = log_start_offset
-        self.duplicate = duplicate
-
 
 class Log:
     """The log of one partition. Made by `recover.open_log`."""
 
     __slots__ = (
         "_cache",
-        "_deleted_files",
+        "_deletions",
         "_files",
         "_segments",
         "_truncations",
@@ -97,7 +77,14 @@ class Log:
     )
 
     def __init__(
-        self, directory: str, topic: str, partition: int, config: "LogConfig", files: Files, cache: FileCache
+        self,
+        directory: str,
+        topic: str,
+        partition: int,
+        config: "LogConfig",
+        files: Files,
+        cache: FileCache,
+        deletions: Deletions,
     ) -> None:
         """A log without a segment: `adopt_segments` comes next."""
         self.directory = directory
@@ -121,7 +108,7 @@ class Log:
         self._truncations = 0
         self._unsynced = {directory, os.path.dirname(directory)}
         """Files and folders that changed besides the segments, and are not known to be on the disk."""
-        self._deleted_files: list[tuple[int, str]] = []
+        self._deletions = deletions
 
     def __repr__(self) -> str:
         return f"Log({self.topic}-{self.partition}, offsets {self.log_start_offset} to {self.log_end_offset})"
@@ -422,34 +409,28 @@ class Log:
 
         By time (the largest timestamp in a segment), by size, and what lies before the start of the log; the first two
         only where `cleanup.policy` has "delete". Nothing at or above `high_watermark` (None: the log's end) goes. When
-        all segments are to go, a new one is begun first. The files are renamed to end in ".deleted", and removed after
-        `file.delete.delay.ms` by this method. Raises KAFKA_STORAGE_ERROR.
+        all segments are to go, a new one is begun first. Raises KAFKA_STORAGE_ERROR.
         """
         with self._reading():
-            self.purge(now_ms)
             limit = self.log_end_offset if high_watermark is None else min(high_watermark, self.log_end_offset)
             count = retention.count_deletable(self, now_ms, limit)
             if not count:
                 return 0
             if count == len(self._segments.items):
                 self._roll(self.log_end_offset, now_ms)
-            deleted = self._segments.items[:count]
-            due_ms = now_ms + self.config.file_delete_delay_ms
-            for segment in deleted:
-                segment.discard()
-                for path in segment.existing_files():
-                    self._files.rename(path, path + DELETED_SUFFIX)
-                    self._deleted_files.append((due_ms, path + DELETED_SUFFIX))
+            self._retire(self._segments.items[:count], now_ms)
             self.adopt_segments(self._segments.items[count:])
             self.increment_log_start_offset(self._segments.bases[0])
             snapshots.remove_superfluous(self._files, self.directory, min(self.recovery_point, self.active.base_offset))
         logger.info("%s: %d segments before offset %d are deleted", self.directory, count, self._segments.bases[0])
         return count
 
-    def purge(self, now_ms: int) -> None:
-        """Remove the files of deleted segments whose time has come. Raises OSError."""
-        while self._deleted_files and self._deleted_files[0][0] <= now_ms:
-            self._files.unlink_if_exists(self._deleted_files.pop(0)[1])
+    def _retire(self, segments: list[Segment], now_ms: int) -> None:
+        """Let files go after `file.delete.delay.ms`, renamed at once. Raises OSError."""
+        for segment in segments:
+            segment.discard()
+            for path in segment.existing_files():
+                self._deletions.retire(path, now_ms + self.config.file_delete_delay_ms)
 
     def truncate_to(self, offset: int) -> None:
         """Drop everything from the batch that holds `offset` on, as a follower that has more than its leader does.
@@ -515,16 +496,7 @@ class Log:
 
     def reload_producers(self) -> None:
         """Build the producers' state again: the newest snapshot, and the batches behind it. Raises OSError."""
-        producers = self.producers
-        start = snapshots.load_newest(self._files, self.directory, self.log_end_offset, producers) or 0
-        for segment in self._segments.from_offset(start):
-            for position, batch in segment.walk(0):
-                if batch.producer_id < 0 or batch.base_offset < start:
-                    continue
-                if not batch.attributes & CONTROL:
-                    producers.update(batch, batch.base_offset)
-                elif (marker := read_end_marker(segment.read(position, batch.size))) is not None:
-                    producers.end_transaction(batch, batch.base_offset, marker)
+        snapshots.reload(self._files, self.directory, self.log_end_offset, self._segments, self.producers)
 
     # -- to the disk ------------------------------------------------------------------------------------------------
 

@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from odradek.log.deletion import DELETED_SUFFIX, Deletions
 from odradek.log.files import FileCache, Files
-from odradek.log.log import DELETED_SUFFIX, Log
+from odradek.log.log import Log
 from odradek.log.segment import INDEX_SUFFIXES, MAX_RELATIVE_OFFSET, Segment
 from odradek.log.snapshots import remove_after
 from odradek.log.validation import read_end_marker
@@ -53,16 +54,17 @@ def open_log(
     clean: bool = False,
     recovery_point: int = 0,
     log_start_offset: int = 0,
+    deletions: Deletions | None = None,
 ) -> Log:
     """Open the log in `directory`, named `topic-partition`; where there is none, a new one is made.
 
     `clean` says that it was closed, `recovery_point` up to where it is on the disk for certain, `log_start_offset`
-    where it began. Raises OSError.
+    where it began; `deletions` takes what it deletes from now on. Raises OSError.
     """
     name = parse_directory_name(os.path.basename(directory))
     if name is None:
         raise ValueError(f"{directory} is not the folder of a partition")
-    log = Log(directory, *name, config, files, cache)
+    log = Log(directory, *name, config, files, cache, deletions or Deletions(files))
     if not files.exists(directory):
         files.mkdir(directory)
         _start_empty(log, files, cache, log_start_offset, now_ms)

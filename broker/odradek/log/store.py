@@ -9,7 +9,7 @@ A folder holds:
     replication-offset-checkpoint
     log-start-offset-checkpoint
     topic-partition/                        the log of a partition
-    topic-partition.UUID-delete/            a deleted one, whose files go after `file.delete.delay.ms`
+    topic-partition.UUID-delete/            a deleted one, see `deletion`
 """
 
 import logging
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from odradek.log import checkpoints, properties
 from odradek.log.checkpoints import TopicPartition
+from odradek.log.deletion import Deletions
 from odradek.log.errors import LogFolderError
 from odradek.log.files import FileCache, FileHandle, Files
 from odradek.log.recover import open_log, parse_directory_name
@@ -84,7 +85,7 @@ class LogStore:
         self._files = files
         self._cache = FileCache(_open_segments())
         self._topic_ids: dict[TopicPartition, bytes] = {}
-        self._doomed: list[tuple[int, str]] = []
+        self.deletions = Deletions(files)
         self.logs: dict[TopicPartition, Log] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
         """What the checkpoints said when the store was opened."""
@@ -144,7 +145,7 @@ class LogStore:
         for name in files.names(path):
             directory = os.path.join(path, name)
             if name.endswith(DELETE_SUFFIX) and files.is_directory(directory):
-                self._doomed.append((now_ms, directory))
+                self.deletions.add(directory, now_ms)
                 continue
             partition = parse_directory_name(name)
             if partition is None or not files.is_directory(directory):
@@ -160,6 +161,7 @@ class LogStore:
                 clean=clean,
                 recovery_point=recovery_points.get(partition, 0),
                 log_start_offset=start_offsets.get(partition, 0),
+                deletions=self.deletions,
             )
             topic_id = properties.read_topic_id(files, directory)
             if topic_id is not None:
@@ -189,7 +191,14 @@ class LogStore:
                     return log
                 self.delete(log)
             directory = os.path.join(self._emptiest_folder(), f"{topic}-{index}")
-            log = open_log(directory, config, files=self._files, cache=self._cache, now_ms=self._clock.now_ms())
+            log = open_log(
+                directory,
+                config,
+                files=self._files,
+                cache=self._cache,
+                now_ms=self._clock.now_ms(),
+                deletions=self.deletions,
+            )
             self._keep_topic_id(log, topic_id)
         except OSError as error:
             raise BrokerError(Error.KAFKA_STORAGE_ERROR, f"no log for {topic}-{index}: {error}") from error
@@ -222,17 +231,11 @@ class LogStore:
             raise BrokerError(Error.KAFKA_STORAGE_ERROR, f"{log.directory} cannot be deleted: {error}") from error
         self.logs.pop((log.topic, log.partition), None)
         self._topic_ids.pop((log.topic, log.partition), None)
-        self._doomed.append((self._clock.now_ms() + log.config.file_delete_delay_ms, doomed))
+        self.deletions.add(doomed, self._clock.now_ms() + log.config.file_delete_delay_ms)
 
     def purge(self) -> None:
-        """Remove the folders of deleted logs whose time has come; may run in a thread. Raises OSError."""
-        now_ms = self._clock.now_ms()
-        for entry in [entry for entry in self._doomed if entry[0] <= now_ms]:
-            _, directory = entry
-            for name in self._files.names(directory):
-                self._files.unlink(os.path.join(directory, name))
-            self._files.rmdir(directory)
-            self._doomed.remove(entry)
+        """Remove the deleted files and folders whose time has come; may run in a thread. Raises OSError."""
+        self.deletions.run(self._clock.now_ms())
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
         """Write the checkpoints of recovery points and log starts, and of high watermarks if given.

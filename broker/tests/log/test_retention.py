@@ -184,9 +184,9 @@ class TestRetention:
         assert {path.name for path in folder.glob("*0.*") if ".snapshot" not in path.name} == {
             f"{0:020d}{suffix}.deleted" for suffix in (".log", ".index", ".timeindex")
         }
-        log.delete_old_segments(NOW_MS + 59_999)
+        opener.deletions.run(NOW_MS + 59_999)
         assert list(folder.glob("*.deleted"))
-        log.delete_old_segments(NOW_MS + 60_000)
+        opener.deletions.run(NOW_MS + 60_000)
         assert not list(folder.glob("*.deleted"))
 
     def test_start_behind_the_end(self, log: Log) -> None:

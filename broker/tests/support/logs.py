@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from odradek.log.deletion import Deletions
 from odradek.log.files import FileCache, Files
 from odradek.log.log import Log
 from odradek.log.recover import open_log
@@ -94,6 +95,7 @@ class Opener:
         self.folder = folder
         self.files = files or Files()
         self.cache = FileCache(100)
+        self.deletions = Deletions(self.files)
         self.config = LogSettings()
 
     def __call__(
@@ -108,6 +110,7 @@ class Opener:
             clean=clean,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
+            deletions=self.deletions,
         )
 
 

@@ -24,6 +24,7 @@ from odradek.cluster.embedded import EmbeddedStore
 from odradek.cluster.producer_ids import ProducerIds
 from odradek.cluster.store import MetadataStore, StoreError
 from odradek.cluster.view import ClusterView, Endpoint
+from odradek.compactor import Compactor
 from odradek.config import BrokerConfig, Listener
 from odradek.fetch_sessions import FetchSessions
 from odradek.groups.coordinator import GroupCoordinator
@@ -130,6 +131,8 @@ class Node:
         async with trio.open_nursery() as background:
             background.start_soon(self.groups.run)
             background.start_soon(maintain, self)
+            if self.config.log_cleaner_enable:
+                background.start_soon(Compactor(self).run)
             background.start_soon(self._stop_when_asked)
             ready([f"{f'[{host}]' if ':' in host else host}:{port}" for _, host, port in addresses])
             await self.server.serve()

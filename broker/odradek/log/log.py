@@ -15,13 +15,14 @@ import logging
 import os
 import random
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from odradek.log import retention, snapshots
 from odradek.log.aborted import AbortedEntry, AbortedTransaction
 from odradek.log.append_result import AppendResult
+from odradek.log.compaction import replacement
 from odradek.log.deletion import Deletions
 from odradek.log.epochs import LeaderEpochs
 from odradek.log.files import FileCache, Files
@@ -61,9 +62,9 @@ class Log:
         "_deletions",
         "_files",
         "_segments",
-        "_truncations",
         "_unsynced",
         "active",
+        "cleaned_offset",
         "config",
         "directory",
         "epochs",
@@ -74,6 +75,8 @@ class Log:
         "producers",
         "recovery_point",
         "topic",
+        "truncations",
+        "uncleanable",
     )
 
     def __init__(
@@ -101,11 +104,16 @@ class Log:
         """Everything below this offset is on the disk."""
         self.failed: str | None = None
         """Why nothing may be read or written any more."""
+        self.cleaned_offset: int | None = None
+        """Where the last round of compaction ended; None when there was none."""
+        self.uncleanable: str | None = None
+        """Why compaction leaves this log alone."""
+        self.truncations = 0
+        """How often the log lost its end: what was found out of it before may not hold any more."""
         self.active: Segment
         self._segments = SegmentList()
         self._files = files
         self._cache = cache
-        self._truncations = 0
         self._unsynced = {directory, os.path.dirname(directory)}
         """Files and folders that changed besides the segments, and are not known to be on the disk."""
         self._deletions = deletions
@@ -425,12 +433,29 @@ class Log:
         logger.info("%s: %d segments before offset %d are deleted", self.directory, count, self._segments.bases[0])
         return count
 
-    def _retire(self, segments: list[Segment], now_ms: int) -> None:
+    def _retire(self, segments: Sequence[Segment], now_ms: int) -> None:
         """Let files go after `file.delete.delay.ms`, renamed at once. Raises OSError."""
         for segment in segments:
             segment.discard()
             for path in segment.existing_files():
                 self._deletions.retire(path, now_ms + self.config.file_delete_delay_ms)
+
+    def replace_segments(self, old: Sequence[Segment], now_ms: int) -> None:
+        """Put the cleaned files named after the first of `old`, neighbours below the active one, in their place.
+
+        Raises KAFKA_STORAGE_ERROR; the log then fails, and the next start finishes or undoes it.
+        """
+        first = old[0]
+        stem = first.path[: -len(".log")]
+        with self._changing("replacing segments"):
+            replacement.begin(self._files, stem)
+            self._retire(old, now_ms)
+            replacement.finish(self._files, stem)
+            new = Segment.of_file(self.directory, first.base_offset, self._files, self._cache)
+            new.next_offset = old[-1].next_offset
+            self._unsynced.add(self.directory)
+            place = self._segments.items.index(first)
+            self.adopt_segments([*self._segments.items[:place], new, *self._segments.items[place + len(old) :]])
 
     def truncate_to(self, offset: int) -> None:
         """Drop everything from the batch that holds `offset` on, as a follower that has more than its leader does.
@@ -465,7 +490,9 @@ class Log:
         self.log_end_offset = end_offset
         self.log_start_offset = min(self.log_start_offset, end_offset)
         self.recovery_point = min(self.recovery_point, end_offset)
-        self._truncations += 1
+        if self.cleaned_offset is not None:
+            self.cleaned_offset = min(self.cleaned_offset, end_offset)
+        self.truncations += 1
         self._unsynced.add(self.directory)
         self.epochs.truncate_from_end(end_offset)
         snapshots.remove_after(self._files, self.directory, end_offset)
@@ -520,14 +547,14 @@ class Log:
                     paths += segment.existing_files()[1:]
         paths += self._unsynced
         self._unsynced.clear()
-        return PendingFlush(self, self._files, end, self._truncations, handles, paths)
+        return PendingFlush(self, self._files, end, self.truncations, handles, paths)
 
     def flush_done(self, flush: PendingFlush) -> None:
         """Move the recovery point to where `flush` went, unless the log was truncated meanwhile.
 
         Raises KAFKA_STORAGE_ERROR.
         """
-        if flush.truncations != self._truncations:
+        if flush.truncations != self.truncations:
             return
         self.recovery_point = max(self.recovery_point, flush.offset)
         with self._reading():

@@ -5,8 +5,7 @@
   offset does not follow (a block that was never written, a block of nonsense), the segment is cut at that batch, and
   all later segments are deleted: offsets may have been lost there. Indexes, producers and epochs are made anew
   from what is sound. Nothing before the damage is lost.
-- Files of an interrupted deletion (.deleted) or compaction (.cleaned) are removed, those of a finished compaction
-  (.swap) take the place of the segments that they replace.
+- Files of an interrupted deletion (.deleted) are removed. For those of a compaction see `compaction.replacement`.
 """
 
 import logging
@@ -16,6 +15,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from odradek.log.compaction import replacement
 from odradek.log.deletion import DELETED_SUFFIX, Deletions
 from odradek.log.files import FileCache, Files
 from odradek.log.log import Log
@@ -28,12 +28,10 @@ from odradek_protocol.records.batch import HEADER_SIZE, MAGIC, RecordBatch, crc_
 if TYPE_CHECKING:
     from odradek.log.config import LogConfig
 
-__all__ = ["CLEANED_SUFFIX", "SWAP_SUFFIX", "open_log", "parse_directory_name"]
+__all__ = ["open_log", "parse_directory_name"]
 
 logger = logging.getLogger(__name__)
 
-CLEANED_SUFFIX = ".cleaned"
-SWAP_SUFFIX = ".swap"
 _SCAN_BYTES = 1 << 20
 """Read at once while recovering."""
 
@@ -108,7 +106,10 @@ def _start_empty(log: Log, files: Files, cache: FileCache, offset: int, now_ms: 
 
 
 def _load_segments(directory: str, files: Files, cache: FileCache) -> list[Segment]:
-    _finish_replacements(directory, files, cache)
+    for name in files.names(directory):
+        if name.endswith((DELETED_SUFFIX, ".tmp")):
+            files.unlink(os.path.join(directory, name))
+    replacement.finish_interrupted(directory, files, cache)
     names = files.names(directory)
     bases = _bases(names)
     for name in names:
@@ -120,27 +121,6 @@ def _load_segments(directory: str, files: Files, cache: FileCache) -> list[Segme
     for segment, following in pairwise(segments):
         segment.next_offset = following.base_offset
     return segments
-
-
-def _finish_replacements(directory: str, files: Files, cache: FileCache) -> None:
-    """Bring an interrupted deletion or compaction to its end."""
-    names = files.names(directory)
-    for name in names:
-        if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")):
-            files.unlink(os.path.join(directory, name))
-    for name in names:
-        if name.endswith(".log" + SWAP_SUFFIX):
-            base = int(name.partition(".")[0])
-            new = Segment.of_file(directory, base, files, cache, SWAP_SUFFIX)
-            end = max((batch.last_offset + 1 for _, batch in new.walk(0)), default=base + 1)
-            new.discard()
-            logger.info("%s/%s takes the place of the segments from %d to %d", directory, name, base, end)
-            old = (Segment.of_file(directory, other, files, cache) for other in _bases(names) if base <= other < end)
-            _remove(list(old), files)
-    for name in names:
-        if name.endswith(SWAP_SUFFIX):
-            path = os.path.join(directory, name)
-            files.rename(path, path[: -len(SWAP_SUFFIX)])
 
 
 def _recover(log: Log, segments: list[Segment], files: Files, cache: FileCache, recovery_point: int) -> list[Segment]:

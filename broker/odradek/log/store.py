@@ -8,8 +8,10 @@ A folder holds:
     recovery-point-offset-checkpoint        see `checkpoints`
     replication-offset-checkpoint
     log-start-offset-checkpoint
+    cleaner-offset-checkpoint               how far compaction has come
     topic-partition/                        the log of a partition
     topic-partition.UUID-delete/            a deleted one, see `deletion`
+    topic-partition.UUID-stray/             one that the metadata does not know, for an administrator to judge
 """
 
 import logging
@@ -38,6 +40,7 @@ logger = logging.getLogger(__name__)
 LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 DELETE_SUFFIX = "-delete"
+STRAY_SUFFIX = "-stray"
 
 _CLEAN_SHUTDOWN = b'{"version":0,"brokerEpoch":-1}'
 _MAX_NAME = 255
@@ -139,6 +142,7 @@ class LogStore:
             files.sync(path)
         recovery_points = checkpoints.read_offsets(files, os.path.join(path, checkpoints.RECOVERY_POINTS))
         start_offsets = checkpoints.read_offsets(files, os.path.join(path, checkpoints.LOG_START_OFFSETS))
+        cleaned_offsets = checkpoints.read_offsets(files, os.path.join(path, checkpoints.CLEANER_OFFSETS))
         self.high_watermarks |= checkpoints.read_offsets(files, os.path.join(path, checkpoints.REPLICATION_OFFSETS))
         config = self._config.topic_config({})
         now_ms = self._clock.now_ms()
@@ -163,6 +167,7 @@ class LogStore:
                 log_start_offset=start_offsets.get(partition, 0),
                 deletions=self.deletions,
             )
+            self.logs[partition].cleaned_offset = cleaned_offsets.get(partition)
             topic_id = properties.read_topic_id(files, directory)
             if topic_id is not None:
                 self._topic_ids[partition] = topic_id
@@ -174,8 +179,8 @@ class LogStore:
     def get_or_create(self, topic: str, index: int, topic_id: bytes, config: "LogConfig") -> "Log":
         """The log of a partition, which from now on goes by `config`.
 
-        A new one is made in the folder with the fewest logs; one that another topic of the same name left behind is
-        deleted first. Raises KAFKA_STORAGE_ERROR.
+        A new one is made in the folder with the fewest logs. One that says it is another topic's is put aside first and
+        kept, as nobody asked to delete it: the id may be damaged. Raises KAFKA_STORAGE_ERROR.
         """
         partition = topic, index
         log = self.logs.get(partition)
@@ -189,7 +194,7 @@ class LogStore:
                     log.config = config
                     self._keep_topic_id(log, topic_id)
                     return log
-                self.delete(log)
+                self._put_aside(log)
             directory = os.path.join(self._emptiest_folder(), f"{topic}-{index}")
             log = open_log(
                 directory,
@@ -221,17 +226,27 @@ class LogStore:
 
         Raises KAFKA_STORAGE_ERROR.
         """
-        log.discard()
-        log.failed = "it is deleted"
-        suffix = f"-{log.partition}.{uuid.uuid4().hex}{DELETE_SUFFIX}"
-        doomed = os.path.join(os.path.dirname(log.directory), log.topic[: _MAX_NAME - len(suffix)] + suffix)
         try:
-            self._files.rename(log.directory, doomed)
+            doomed = self._rename(log, DELETE_SUFFIX)
         except OSError as error:
             raise BrokerError(Error.KAFKA_STORAGE_ERROR, f"{log.directory} cannot be deleted: {error}") from error
+        self.deletions.add(doomed, self._clock.now_ms() + log.config.file_delete_delay_ms)
+
+    def _put_aside(self, log: "Log") -> None:
+        """Keep a log that the metadata does not know where nothing looks for it."""
+        stray = self._rename(log, STRAY_SUFFIX)
+        logger.warning("%s is the log of another topic: it is kept as %s", log.directory, stray)
+
+    def _rename(self, log: "Log", suffix: str) -> str:
+        """Serve a log no more, under a new name for its folder, which this gives. Raises OSError."""
+        log.discard()
+        log.failed = "it is deleted"
+        suffix = f"-{log.partition}.{uuid.uuid4().hex}{suffix}"
+        renamed = os.path.join(os.path.dirname(log.directory), log.topic[: _MAX_NAME - len(suffix)] + suffix)
+        self._files.rename(log.directory, renamed)
         self.logs.pop((log.topic, log.partition), None)
         self._topic_ids.pop((log.topic, log.partition), None)
-        self.deletions.add(doomed, self._clock.now_ms() + log.config.file_delete_delay_ms)
+        return renamed
 
     def purge(self) -> None:
         """Remove the deleted files and folders whose time has come; may run in a thread. Raises OSError."""
@@ -255,6 +270,17 @@ class LogStore:
             if high_watermarks is not None:
                 watermarks = {key: high_watermarks[key] for key in here if key in high_watermarks}
                 self._write(folder, checkpoints.REPLICATION_OFFSETS, watermarks)
+
+    def checkpoint_cleaning(self) -> None:
+        """Write the checkpoints of compaction. Flushes small files, and may run in a thread. Raises OSError."""
+        logs = list(self.logs.items())
+        for folder in self._folders:
+            cleaned = {
+                partition: log.cleaned_offset
+                for partition, log in logs
+                if log.cleaned_offset is not None and os.path.dirname(log.directory) == folder.path
+            }
+            self._write(folder, checkpoints.CLEANER_OFFSETS, cleaned)
 
     def _write(self, folder: _Folder, name: str, offsets: dict[TopicPartition, int]) -> None:
         checkpoints.write_offsets(self._files, os.path.join(folder.path, name), offsets)

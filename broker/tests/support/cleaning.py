@@ -1,5 +1,6 @@
 """Rounds of compaction in the test's own process, and what a log holds then."""
 
+from contextlib import closing
 from typing import NamedTuple
 
 from odradek.log.compaction.choice import examine
@@ -41,11 +42,12 @@ def make_round(log: Log, now_ms: int = NOW_MS, *, memory_bytes: int = PLENTY) ->
 def clean(log: Log, now_ms: int = NOW_MS, *, memory_bytes: int = PLENTY, files: Files | None = None) -> Cleaned:
     """Clean what may be cleaned of `log`, as the broker and its process do together."""
     current, request = make_round(log, now_ms, memory_bytes=memory_bytes)
-    for answer in Cleaner(request, files or Files(), lambda _: None).run():
-        if isinstance(answer, Cleaned):
-            current.finish(answer)
-            return answer
-        assert current.replace(answer.base_offsets, now_ms)
+    with closing(Cleaner(request, files or Files(), lambda _: None).run()) as answers:
+        for answer in answers:
+            if isinstance(answer, Cleaned):
+                current.finish(answer)
+                return answer
+            assert current.replace(answer.base_offsets, now_ms)
     raise AssertionError("the round did not end")
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import closing
 from typing import BinaryIO
 
 from odradek.log.compaction.cleaner import Cleaner
@@ -51,10 +52,11 @@ def serve(requests: BinaryIO, answers: BinaryIO, broker: int) -> None:
         request = decode(line)
         assert isinstance(request, CleanRequest)
         try:
-            for answer in Cleaner(request, Files(), Pace(request.bytes_per_s, answers, broker)).run():
-                _answer(answers, answer)
-                if not isinstance(answer, Cleaned) and requests.readline() != GO_ON:
-                    break
+            with closing(Cleaner(request, Files(), Pace(request.bytes_per_s, answers, broker)).run()) as found:
+                for answer in found:
+                    _answer(answers, answer)
+                    if not isinstance(answer, Cleaned) and requests.readline() != GO_ON:
+                        break
         except (ProtocolError, BrokerError) as error:
             _answer(answers, Failed(str(error), damaged=True))
         except OSError as error:

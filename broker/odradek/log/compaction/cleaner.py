@@ -7,7 +7,7 @@ read, appended to and shortened meanwhile, and the broker decides whether the ne
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from odradek.log.aborted import AbortedEntry
 from odradek.log.compaction.batches import BatchFilter, Kept, LastRecord, records_of
@@ -45,8 +45,11 @@ class Cleaner:
         self._aborted: list[AbortedEntry] = []
         self._bytes_read = self._bytes_written = self._records_read = self._records_written = 0
 
-    def run(self) -> Iterator[CleanedGroup | Cleaned]:
-        """Clean, group by group; each one's files are complete when it is given, and Cleaned comes last."""
+    def run(self) -> Generator[CleanedGroup | Cleaned, None, None]:
+        """Clean, group by group; each one's files are complete when it is given, and Cleaned comes last.
+
+        To be closed, which removes the files that were not taken.
+        """
         request = self._request
         self._aborted = request.aborted + self._read_aborted()
         offsets, latest_offset = self._read_keys()

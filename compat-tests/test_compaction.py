@@ -116,7 +116,7 @@ def test_the_same_history_leaves_the_same_records(
 
     tools = Tools(KAFKA_4, odradek.bootstrap, tmp_path)
     try:
-        for log in sorted(ours.glob("*.log")):
+        for log in sorted(ours.glob("*.log"))[:-1]:
             dumped = tools.run("dump-log", "--deep-iteration", "--files", log)
             assert dumped.status == 0
             # Holes are what compaction is for; the tool tells them all the same.

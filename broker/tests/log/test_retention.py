@@ -176,7 +176,7 @@ class TestRetention:
         assert log.log_start_offset == 2
 
     def test_seven_days_of_records(self, opener: Opener, log: Log) -> None:
-        """Ten days of hourly records with the defaults, a check every five minutes: seven days are kept, by segments."""
+        """Ten days of hourly records, a check every five minutes: seven days are kept, by whole segments."""
         opener.config.segment_ms = DAY_MS
         hour_ms, check_ms = DAY_MS // 24, 300_000
         for now_ms in range(NOW_MS, NOW_MS + 10 * DAY_MS, check_ms):

@@ -1,7 +1,7 @@
 """The keys of a batch's records, read without the rest: compaction looks at every record twice, so this is its speed.
 
-`odradek_protocol.records.build` draws a record. Lengths of up to 63 bytes take one byte, which is read in place; values
-and headers are passed over. Raises ProtocolError when the records do not fill the bytes that they are in.
+`odradek_protocol.records.build` draws a record. Varints of one and two bytes are read in place; values and headers are
+passed over. Raises ProtocolError when the records do not fill the bytes that they are in.
 """
 
 from collections.abc import Iterator
@@ -24,21 +24,28 @@ def scan_keys(records: bytes, count: int, last_delta: int) -> Iterator[Place]:
     try:
         for _ in range(count):
             start = position
-            length = records[position]
-            if length < 0x80:
-                end = position = position + 1
-                end += length >> 1
+            byte = records[position]
+            position += 1
+            if byte < 0x80:
+                end = position + (byte >> 1)
+            elif (more := records[position]) < 0x80:
+                position += 1
+                end = position + ((byte & 0x7F | more << 7) >> 1)
             else:
-                length, position = decode_varint(records, position)
+                length, position = decode_varint(records, start)
                 end = position + length
             position += 1
             while records[position] > 0x7F:
                 position += 1
             delta = records[position + 1]
+            position += 2
             if delta < 0x80:
-                delta, position = delta >> 1, position + 2
+                delta >>= 1
+            elif (more := records[position]) < 0x80:
+                position += 1
+                delta = (delta & 0x7F | more << 7) >> 1
             else:
-                delta, position = decode_varint(records, position + 1)
+                delta, position = decode_varint(records, position - 1)
             size = records[position]
             if size < 0x80:
                 size, position = size >> 1 ^ -(size & 1), position + 1

@@ -13,12 +13,12 @@ below the log start or above the log end). Errors of the session stand in the re
 KIP-227 (v7: sessions), KIP-320 (v9, v12), KIP-392 (v11), KIP-516 (v13: topic ids). Replies never have null records.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
 
 import trio
 
-from odradek.fetch_sessions import FetchTarget
+from odradek.fetch_sessions import FetchSession, FetchTarget
 from odradek.handlers.registry import answer_for, handles
 from odradek.partition import Partition
 from odradek.waiting import Waiter, wait_on
@@ -58,7 +58,9 @@ class _Round:
 
 
 @handles(FetchRequest)
-async def fetch(node: "Node", connection: "Connection", request: Request[FetchRequest]) -> FetchResponse:
+def fetch(
+    node: "Node", connection: "Connection", request: Request[FetchRequest]
+) -> FetchResponse | Coroutine[Any, Any, FetchResponse]:
     """Answer a Fetch."""
     body = request.body
     uses_ids = request.version >= FIRST_WITH_TOPIC_IDS
@@ -69,15 +71,39 @@ async def fetch(node: "Node", connection: "Connection", request: Request[FetchRe
     max_bytes = min(body.max_bytes, node.config.fetch_max_bytes)
     found = _look(node, request, targets, max_bytes)
     if found.size_bytes < body.min_bytes and body.max_wait_ms > 0 and not found.failed and targets:
-        deadline = trio.current_time() + body.max_wait_ms / 1000
-        while found.size_bytes < body.min_bytes and not found.failed:
-            left = deadline - trio.current_time()
-            if left <= 0 or node.stopping:
-                break
-            await wait_on(found.watched, Waiter(body.min_bytes - found.size_bytes), left)
-            if session is not None:
-                targets = list(session.targets.values())
-            found = _look(node, request, targets, max_bytes)
+        return _wait(node, request, session, targets, incremental=incremental)
+    return _response(session, found, incremental=incremental)
+
+
+async def _wait(
+    node: "Node",
+    request: Request[FetchRequest],
+    session: FetchSession | None,
+    targets: Sequence[FetchTarget],
+    *,
+    incremental: bool,
+) -> FetchResponse:
+    """Look again as bytes come, until there are `min_bytes`, something fails or the time is over.
+
+    The first look is behind the switch to the connection's task, before which others may have had their turn.
+    """
+    body = request.body
+    max_bytes = min(body.max_bytes, node.config.fetch_max_bytes)
+    deadline = trio.current_time() + body.max_wait_ms / 1000
+    found = _look(node, request, targets, max_bytes)
+    while found.size_bytes < body.min_bytes and not found.failed:
+        left = deadline - trio.current_time()
+        if left <= 0 or node.stopping:
+            break
+        await wait_on(found.watched, Waiter(body.min_bytes - found.size_bytes), left)
+        if session is not None:
+            targets = list(session.targets.values())
+        found = _look(node, request, targets, max_bytes)
+    return _response(session, found, incremental=incremental)
+
+
+def _response(session: FetchSession | None, found: _Round, *, incremental: bool) -> FetchResponse:
+    """What is told: in a session, of what it did not know yet."""
     told = found.found
     if session is not None:
         for target, data in found.found:

@@ -19,8 +19,8 @@ lets the other clients in before it.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Container, Coroutine, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -67,36 +67,68 @@ NOTHING: Found = (-1, -1, -1)
 
 
 @handles(ListOffsetsRequest)
-async def list_offsets(
+def list_offsets(
     node: "Node", connection: "Connection", request: Request[ListOffsetsRequest]
-) -> ListOffsetsResponse:
+) -> ListOffsetsResponse | Coroutine[Any, Any, ListOffsetsResponse]:
     """Answer a ListOffsets."""
-    version = request.version
+    body = request.body
+    for topic in body.topics:
+        for asked in topic.partitions:
+            if _reads_files(asked):
+                return _look_up(node, request)
+    repeated = _repeated(body)
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[_reply(node, request, topic.name, asked, repeated) for asked in _once(topic.partitions)],
+            )
+            for topic in body.topics
+        ]
+    )
+
+
+async def _look_up(node: "Node", request: Request[ListOffsetsRequest]) -> ListOffsetsResponse:
+    """The answer where some of it stands in files."""
     repeated = _repeated(request.body)
     topics = []
     for topic in request.body.topics:
         replies = []
         for asked in _once(topic.partitions):
-            index = asked.partition_index
-            reply = ListOffsetsPartitionResponse(partition_index=index, error_code=0, old_style_offsets=())
-            replies.append(reply)
-            try:
-                _check(asked, version, (topic.name, index) in repeated)
-                partition = node.partitions.get(topic.name, index)
-                if partition is None:
-                    raise BrokerError(Error.UNKNOWN_TOPIC_OR_PARTITION)  # noqa: TRY301 - answered with the others
-                partition.check_leader()
-                partition.check_epoch(asked.current_leader_epoch)
-                if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
-                    await trio.lowlevel.checkpoint()
-                if version == 0:
-                    reply.old_style_offsets = _old_style(node, partition, asked, request.body.replica_id)
-                else:
-                    reply.timestamp, reply.offset, reply.leader_epoch = _find(partition, asked.timestamp, request.body)
-            except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
-                reply.error_code, _ = answer_for(error, request)
+            if _reads_files(asked):
+                await trio.lowlevel.checkpoint()
+            replies.append(_reply(node, request, topic.name, asked, repeated))
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=replies))
     return ListOffsetsResponse(topics=topics)
+
+
+def _reads_files(asked: ListOffsetsPartition) -> bool:
+    return asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP
+
+
+def _reply(
+    node: "Node",
+    request: Request[ListOffsetsRequest],
+    topic: str,
+    asked: ListOffsetsPartition,
+    repeated: Container[tuple[str, int]],
+) -> ListOffsetsPartitionResponse:
+    index = asked.partition_index
+    reply = ListOffsetsPartitionResponse(partition_index=index, error_code=0, old_style_offsets=())
+    try:
+        _check(asked, request.version, (topic, index) in repeated)
+        partition = node.partitions.get(topic, index)
+        if partition is None:
+            raise BrokerError(Error.UNKNOWN_TOPIC_OR_PARTITION)  # noqa: TRY301 - answered with the others
+        partition.check_leader()
+        partition.check_epoch(asked.current_leader_epoch)
+        if request.version == 0:
+            reply.old_style_offsets = _old_style(node, partition, asked, request.body.replica_id)
+        else:
+            reply.timestamp, reply.offset, reply.leader_epoch = _find(partition, asked.timestamp, request.body)
+    except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
+        reply.error_code, _ = answer_for(error, request)
+    return reply
 
 
 def _once(partitions: Sequence[ListOffsetsPartition]) -> Iterable[ListOffsetsPartition]:

@@ -16,7 +16,8 @@ batches lie in the log in the order in which they were sent.
 KIP-98 (idempotence), KIP-110 (zstd), KIP-467 (record errors), KIP-516 (v13: topic ids).
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -67,15 +68,20 @@ WITHOUT_LOG_START = frozenset(
 )
 """Errors of an append whose reply does not tell the log start offset."""
 
+_Appended = tuple[Partition, AppendResult, PartitionProduceResponse]
+"""What has to become safe before it is answered."""
+
 
 @handles(ProduceRequest)
-async def produce(node: "Node", connection: "Connection", request: Request[ProduceRequest]) -> ProduceResponse | None:
+def produce(
+    node: "Node", connection: "Connection", request: Request[ProduceRequest]
+) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None:
     """Answer a Produce; None for acks=0.
 
     Raises CloseConnection when an append with acks=0 failed.
     """
     body = request.body
-    appended: list[tuple[Partition, AppendResult, PartitionProduceResponse]] = []
+    appended: list[_Appended] = []
     topics = []
     for topic in body.topic_data:
         replies = []
@@ -99,13 +105,25 @@ async def produce(node: "Node", connection: "Connection", request: Request[Produ
                 appended.append((partition, result, reply))
         topics.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=replies))
     if appended:
-        deadline = trio.current_time() + body.timeout_ms / 1000
-        for partition, result, reply in appended:
-            await _settle(partition, result, reply, request, deadline)
-    if body.acks == ACKS_NONE:
+        return _settle_all(appended, topics, request)
+    return _response(topics, request)
+
+
+def _response(topics: list[TopicProduceResponse], request: Request[ProduceRequest]) -> ProduceResponse | None:
+    if request.body.acks == ACKS_NONE:
         _close_if_refused(topics, request)
         return None
     return ProduceResponse(responses=topics)
+
+
+async def _settle_all(
+    appended: list[_Appended], topics: list[TopicProduceResponse], request: Request[ProduceRequest]
+) -> ProduceResponse | None:
+    """Answer when every append is as safe as is asked, or the time is over."""
+    deadline = trio.current_time() + request.body.timeout_ms / 1000
+    for partition, result, reply in appended:
+        await _settle(partition, result, reply, request, deadline)
+    return _response(topics, request)
 
 
 def _admit(

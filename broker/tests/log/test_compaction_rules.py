@@ -50,6 +50,9 @@ class CrashingFiles(Files):
         self._change()
         return Files.pwrite(fd, data, position)
 
+    def fsync(self, fd: int) -> None:
+        """What is written outlives a process without it."""
+
     def rename(self, old: str, new: str) -> None:
         self._change()
         Files.rename(old, new)

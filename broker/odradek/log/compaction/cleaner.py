@@ -165,7 +165,11 @@ class Cleaner:
         cleaned.indexes.aborted.entries = transactions.kept_aborts
         files.fsync(handle.fd)
         for suffix, content in cleaned.indexes.contents().items():
-            files.replace(stem + suffix + CLEANED_SUFFIX, content, durable=True)
+            index = stem + suffix + CLEANED_SUFFIX
+            files.replace(index, content, durable=False)
+            if content:
+                files.sync(index)
+        files.sync(request.directory)
         # Records without timestamps are as old as their file is.
         files.set_modified_ms(path, files.modified_ms(self._stem(group[-1].base_offset) + ".log"))
 

@@ -191,7 +191,8 @@ class Compactor:
                 await process.send(GO_ON)
             elif isinstance(answer, Failed):
                 self._note_failure(candidate.log, answer)
-                await trio.sleep(min(config.log_cleaner_backoff_ms / 1000, LONGEST_SLEEP_S))
+                if not answer.damaged:
+                    await trio.sleep(min(config.log_cleaner_backoff_ms / 1000, LONGEST_SLEEP_S))
                 return
             elif isinstance(answer, Cleaned):
                 current.finish(answer)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.cleaning import batches, clean, held, make_round
+from support.cleaning import Crash, CrashingFiles, batches, clean, held, make_round
 from support.logs import NOW_MS, Opener, check_indexes, marker
 
 from odradek.log.compaction.choice import examine, filthiest
@@ -468,6 +468,48 @@ class TestChangesMeanwhile:
         self.start(log)
         opener.config.cleanup_policy = ["delete"]
         assert not self.step()
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["trusted segments", "everything read again"])
+def test_a_crash_at_any_step_leaves_the_old_segments_or_the_new_ones(tmp_path: Path, whole: bool) -> None:
+    left = 0
+    while True:
+        files = CrashingFiles()
+        opener = Opener(tmp_path / str(left), files)
+        opener.folder.mkdir()
+        opener.config.cleanup_policy = ["compact"]
+        opener.config.index_interval_bytes = 0
+        log = opener()
+        for number in range(9):
+            append(log, (b"a%d" % (number % 4), b"x" * 40 * number), (b"b", b"%d" % number))
+            if number % 2:
+                roll(log)
+        opener.config.segment_bytes = 1000
+        before, log.recovery_point = held(log), log.active.base_offset
+        files.left = left
+        try:
+            clean(log, files=files)
+            crashed = False
+        except Crash:
+            crashed = True
+        files.left = None
+        log.discard()
+        again = opener(recovery_point=0 if whole else 16)
+        check_indexes(again)
+        assert again.log_end_offset == 18
+        found = held(again)
+        assert found == [record for record in before if record in found]
+        assert {record.key: record for record in found} == {record.key: record for record in before}
+        names = [path.name for path in Path(again.directory).iterdir()]
+        assert not [name for name in names if name.endswith((".cleaned", ".swap", ".deleted", ".tmp"))]
+        clean(again)
+        kept = [record.key for record in held(again) if record.offset < 16]
+        assert len(kept) == len(set(kept))
+        again.discard()
+        if not crashed:
+            break
+        left += 1
+    assert left > 40
 
 
 @pytest.mark.parametrize("position", [20, 100], ids=["the CRC", "the records"])

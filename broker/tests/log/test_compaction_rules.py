@@ -13,11 +13,10 @@ from pathlib import Path
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from support.cleaning import Held, batches, clean, held
+from support.cleaning import Crash, CrashingFiles, Held, batches, clean, held
 from support.logs import NOW_MS, Opener, check_indexes, marker
 
 from odradek.log.compaction.offset_map import SLOT_BYTES
-from odradek.log.files import Files
 from odradek.log.log import Origin
 from odradek_protocol.records.build import NewRecord, build_batch
 from odradek_protocol.records.compression import Codec
@@ -29,41 +28,6 @@ TRANSACTIONAL = 0x10
 RETENTION_MS = 1000
 IDEMPOTENT_ID = 1
 TRANSACTIONAL_IDS = (11, 12)
-
-
-class Crash(Exception):  # noqa: N818 - no error of the code under test
-    """The broker's process is gone."""
-
-
-class CrashingFiles(Files):
-    """Files of a process that is gone after `left` more changes."""
-
-    left: int | None = None
-
-    def _change(self) -> None:
-        if self.left is not None:
-            if self.left == 0:
-                raise Crash
-            self.left -= 1
-
-    def pwrite(self, fd: int, data: bytes | bytearray | memoryview, position: int) -> int:
-        self._change()
-        return Files.pwrite(fd, data, position)
-
-    def fsync(self, fd: int) -> None:
-        """What is written outlives a process without it."""
-
-    def rename(self, old: str, new: str) -> None:
-        self._change()
-        Files.rename(old, new)
-
-    def unlink(self, path: str) -> None:
-        self._change()
-        Files.unlink(path)
-
-    def ftruncate(self, fd: int, size: int) -> None:
-        self._change()
-        Files.ftruncate(fd, size)
 
 
 class CompactionMachine(RuleBasedStateMachine):

@@ -16,6 +16,41 @@ from support.logs import EVERYTHING, NOW_MS
 PLENTY = 1 << 20
 
 
+class Crash(Exception):  # noqa: N818 - no error of the code under test
+    """The broker's process is gone."""
+
+
+class CrashingFiles(Files):
+    """Files of a process that is gone after `left` more changes."""
+
+    left: int | None = None
+
+    def _change(self) -> None:
+        if self.left is not None:
+            if self.left == 0:
+                raise Crash
+            self.left -= 1
+
+    def pwrite(self, fd: int, data: bytes | bytearray | memoryview, position: int) -> int:
+        self._change()
+        return Files.pwrite(fd, data, position)
+
+    def fsync(self, fd: int) -> None:
+        """What is written outlives a process without it."""
+
+    def rename(self, old: str, new: str) -> None:
+        self._change()
+        Files.rename(old, new)
+
+    def unlink(self, path: str) -> None:
+        self._change()
+        Files.unlink(path)
+
+    def ftruncate(self, fd: int, size: int) -> None:
+        self._change()
+        Files.ftruncate(fd, size)
+
+
 class Held(NamedTuple):
     """A record that a log holds, with what compaction must not change of it."""
 

@@ -34,6 +34,7 @@ METRICS = {
     "cpu_us_per_message": Metric("CPU, us/message", 0.7),
     "records_per_s": Metric("records/s", 1.0, higher_is_better=True),
     "requests_per_s": Metric("requests/s", 1.0, higher_is_better=True),
+    "mb_per_s": Metric("MB/s", 0.2, higher_is_better=True),
     "average_ms": Metric("average, ms", 1.0),
     "p50_ms": Metric("p50, ms", 1.0),
     "p99_ms": Metric("p99, ms", 1.0),

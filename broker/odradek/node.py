@@ -24,6 +24,7 @@ from odradek.cluster.embedded import EmbeddedStore
 from odradek.cluster.producer_ids import ProducerIds
 from odradek.cluster.store import Failure, MetadataStore, StoreError
 from odradek.cluster.view import ClusterView, Endpoint
+from odradek.compactor import Compactor
 from odradek.config import BrokerConfig, Listener
 from odradek.fetch_sessions import FetchSessions
 from odradek.groups.coordinator import GroupCoordinator
@@ -184,6 +185,8 @@ class Node:
             background.start_soon(maintain, self)
             background.start_soon(self.log_moves.run)
             background.start_soon(self._watch_folders)
+            if self.config.log_cleaner_enable:
+                background.start_soon(Compactor(self).run)
             background.start_soon(self._stop_when_asked)
             ready([f"{f'[{host}]' if ':' in host else host}:{port}" for _, host, port in addresses])
             await self.server.serve()

@@ -1,5 +1,6 @@
 """Settings of topics and of the logs that hold them."""
 
+import sys
 from typing import Any
 
 from odradek.config.config_types import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING
@@ -14,6 +15,8 @@ LONG_MAX = (1 << 63) - 1
 MAX_DECOMPRESSED_BYTES = INT_MAX - 8
 """The longest array that a JVM makes; Kafka's limit."""
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+KIB = 1024
+MIB = 1024 * KIB
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
 
@@ -67,6 +70,15 @@ def resolve_log_flush_interval_ms(values: Values) -> int:
     """log.flush.interval.ms, else log.flush.scheduler.interval.ms."""
     value = values["log.flush.interval.ms"]
     return int(values["log.flush.scheduler.interval.ms"] if value is None else value)
+
+
+def resolve_log_cleaner_dedupe_buffer_size(values: Values) -> int:
+    """log.cleaner.dedupe.buffer.size, of which each process needs a part that is worth while."""
+    key = "log.cleaner.dedupe.buffer.size"
+    value, threads = values[key], values["log.cleaner.threads"]
+    if value // max(threads, 1) <= MIB:
+        raise ConfigError(key, value, "Value must be at least 1MB per cleaner thread")
+    return int(value)
 
 
 def resolve_log_cleaner_max_compaction_lag_ms(values: Values) -> int:
@@ -258,6 +270,55 @@ class LogSettings(Settings):
         valid=each_one_of("compact", "delete"),
         update=CLUSTER_WIDE,
         doc="What becomes of old records: delete by age and size, compact to the last one of each key.",
+    )
+    log_cleaner_enable: bool = setting(
+        "log.cleaner.enable", BOOLEAN, default=True, doc="Whether compacted topics are compacted at all."
+    )
+    log_cleaner_threads: int = setting(
+        "log.cleaner.threads",
+        INT,
+        default=1,
+        valid=at_least(0),
+        update=CLUSTER_WIDE,
+        doc="How many logs are compacted at once, each by a process of its own.",
+    )
+    log_cleaner_backoff_ms: int = setting(
+        "log.cleaner.backoff.ms",
+        LONG,
+        default=15_000,
+        valid=at_least(0),
+        update=CLUSTER_WIDE,
+        doc="How long to wait when there was nothing to compact.",
+    )
+    log_cleaner_dedupe_buffer_size: int = setting(
+        "log.cleaner.dedupe.buffer.size",
+        LONG,
+        default=128 * MIB,
+        update=CLUSTER_WIDE,
+        resolve=resolve_log_cleaner_dedupe_buffer_size,
+        doc="The memory for the keys of what is being compacted, of all processes together.",
+    )
+    log_cleaner_io_buffer_load_factor: float = setting(
+        "log.cleaner.io.buffer.load.factor",
+        DOUBLE,
+        default=0.9,
+        update=CLUSTER_WIDE,
+        doc="How full the table of keys may be.",
+    )
+    log_cleaner_io_buffer_size: int = setting(
+        "log.cleaner.io.buffer.size",
+        INT,
+        default=512 * KIB,
+        valid=at_least(0),
+        update=CLUSTER_WIDE,
+        doc="The memory to read and write with while compacting, of all processes together.",
+    )
+    log_cleaner_io_max_bytes_per_second: float = setting(
+        "log.cleaner.io.max.bytes.per.second",
+        DOUBLE,
+        default=sys.float_info.max,
+        update=CLUSTER_WIDE,
+        doc="How many bytes compaction reads and writes in a second, of all processes together.",
     )
     log_cleaner_delete_retention_ms: int = setting(
         "log.cleaner.delete.retention.ms",

@@ -75,8 +75,8 @@ class Files:
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
 
-    def set_modified(self, path: str, modified_ms: int) -> None:
-        os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
+    def set_modified_ms(self, path: str, time_ms: int) -> None:
+        os.utime(path, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
 
     def names(self, directory: str) -> list[str]:
         """The sorted names of what lies in a folder."""

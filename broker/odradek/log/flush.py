@@ -1,15 +1,17 @@
 """Bringing a log to the disk, outside the thread that appends."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from odradek.log import snapshots
 from odradek.log.files import FileHandle, Files
+from odradek.log.segment import Segment
 from odradek_protocol.errors import BrokerError, Error
 
 if TYPE_CHECKING:
     from odradek.log.log import Log
 
-__all__ = ["PendingFlush", "prepare_close"]
+__all__ = ["PendingFlush", "files_to_flush", "prepare_close"]
 
 
 class PendingFlush:
@@ -50,6 +52,21 @@ class PendingFlush:
     def add_paths(self, paths: list[str]) -> None:
         """Flush these files too."""
         self._paths += paths
+
+
+def files_to_flush(segments: Sequence[Segment], end: int) -> tuple[list[FileHandle], list[str]]:
+    """The log files of those of `segments` that begin before `end`, and the paths of their indexes. Raises OSError."""
+    handles: list[FileHandle] = []
+    paths: list[str] = []
+    for segment in segments:
+        if segment.base_offset >= end:
+            break
+        handles.append(segment.open())
+        if segment.sealed:
+            # A recovery trusts these from now on; those of the segment that it scans are made again.
+            segment.save_indexes()
+            paths += segment.existing_files()[1:]
+    return handles, paths
 
 
 def prepare_close(log: "Log", files: Files) -> PendingFlush:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 from odradek.log import checkpoints, properties
 from odradek.log.checkpoints import TopicPartition
+from odradek.log.deletion import Deletions
 from odradek.log.errors import LogFolderError
 from odradek.log.files import FileHandle, Files
 from odradek.log.watched import WatchedFiles
@@ -28,11 +29,12 @@ _CLEAN_SHUTDOWN = b'{"version":0,"brokerEpoch":-1}'
 class Folder:
     """A folder of logs. `on_failure` is called once, in whatever thread, with the folder that failed."""
 
-    __slots__ = ("_lock", "_on_failure", "clean", "failed", "files", "log_count", "meta", "noted", "path")
+    __slots__ = ("_lock", "_on_failure", "clean", "deletions", "failed", "files", "log_count", "meta", "noted", "path")
 
     def __init__(self, path: str, files: Files, on_failure: Callable[["Folder"], None]) -> None:
         self.path = path
         self.files = WatchedFiles(files, self.fail)
+        self.deletions = Deletions(self.files)
         self.meta: dict[str, str] = {}
         self.clean = False
         """Whether all its logs were closed when the folder was last used."""

@@ -203,6 +203,10 @@ class Indexes:
                 changed = True
         return changed
 
+    def contents(self) -> dict[str, bytes]:
+        """What new files hold, by their suffixes. Of indexes that have none yet."""
+        return {suffix: index.unsaved() for suffix, index, _ in self._parts()}
+
     def create(self) -> None:
         """Write everything into new files; what they held is gone. Raises OSError."""
         for suffix, index, _ in self._parts():

@@ -81,6 +81,7 @@ class FolderLoad:
         self.high_watermarks: dict[TopicPartition, int] = {}
         self.start_offsets: dict[TopicPartition, int] = {}
         self._recovery_points: Mapping[TopicPartition, int] = {}
+        self._cleaned_offsets: Mapping[TopicPartition, int] = {}
         self._config = config
         self._cache = cache
         self._now_ms = now_ms
@@ -94,6 +95,7 @@ class FolderLoad:
             folder.take_clean_mark()
             self._recovery_points = folder.read_offsets(checkpoints.RECOVERY_POINTS)
             self.start_offsets = folder.read_offsets(checkpoints.LOG_START_OFFSETS)
+            self._cleaned_offsets = folder.read_offsets(checkpoints.CLEANER_OFFSETS)
             self.high_watermarks = folder.read_offsets(checkpoints.REPLICATION_OFFSETS)
             directories = self._directories()
             if folder.clean:
@@ -136,8 +138,10 @@ class FolderLoad:
             clean=self.folder.clean,
             recovery_point=self._recovery_point(directory),
             log_start_offset=0 if partition is None else self.start_offsets.get(partition, 0),
+            deletions=self.folder.deletions,
             on_recovered=lambda size_bytes: self._progress.done(0, size_bytes),
         )
+        log.cleaned_offset = self._cleaned_offsets.get((log.topic, log.partition))
         log.discard()
         if not self.folder.clean:
             self._progress.done(1, 0)

@@ -108,7 +108,7 @@ class Piece:
         if self.state[1]:
             for index in copy.segment.existing_files()[1:]:
                 _copy_file(self._source, index, files, self._directory)
-            files.set_modified(path, copy.segment.modified_ms())
+            files.set_modified_ms(path, copy.segment.modified_ms())
 
     def done(self) -> None:
         """Count what `run` did."""

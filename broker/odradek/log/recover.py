@@ -5,8 +5,7 @@
   offset does not follow (a block that was never written, a block of nonsense), the segment is cut at that batch, and
   all later segments are deleted: offsets may have been lost there. Indexes, producers and epochs are made anew
   from what is sound. Nothing before the damage is lost.
-- Files of an interrupted deletion (.deleted) or compaction (.cleaned) are removed, those of a finished compaction
-  (.swap) take the place of the segments that they replace.
+- Files of an interrupted deletion (.deleted) are removed. For those of a compaction see `compaction.replacement`.
 """
 
 import logging
@@ -16,8 +15,10 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from odradek.log.compaction import replacement
+from odradek.log.deletion import DELETED_SUFFIX, Deletions
 from odradek.log.files import FileCache, Files
-from odradek.log.log import DELETED_SUFFIX, Log
+from odradek.log.log import Log
 from odradek.log.segment import INDEX_SUFFIXES, MAX_RELATIVE_OFFSET, Segment, file_name
 from odradek.log.snapshots import remove_after
 from odradek.log.validation import read_end_marker
@@ -27,12 +28,10 @@ from odradek_protocol.records.batch import HEADER_SIZE, MAGIC, RecordBatch, crc_
 if TYPE_CHECKING:
     from odradek.log.config import LogConfig
 
-__all__ = ["CLEANED_SUFFIX", "SWAP_SUFFIX", "bytes_to_recover", "open_log", "parse_directory_name"]
+__all__ = ["bytes_to_recover", "open_log", "parse_directory_name"]
 
 logger = logging.getLogger(__name__)
 
-CLEANED_SUFFIX = ".cleaned"
-SWAP_SUFFIX = ".swap"
 _SCAN_BYTES = 1 << 20
 """Read at once while recovering."""
 
@@ -53,18 +52,20 @@ def open_log(
     clean: bool = False,
     recovery_point: int = 0,
     log_start_offset: int = 0,
+    deletions: Deletions | None = None,
     on_recovered: Callable[[int], None] | None = None,
 ) -> Log:
     """Open the log in `directory`, named `topic-partition`; where there is none, a new one is made.
 
     `clean` says that it was closed, `recovery_point` up to where it is on the disk for certain, `log_start_offset`
-    where it began; `on_recovered` is called with the size of each segment that was read whole. Raises OSError.
+    where it began. `deletions` takes what it deletes from now on; `on_recovered` is called with the size of each
+    segment that was read whole. Raises OSError.
     """
     name = parse_directory_name(os.path.basename(directory))
     if name is None:
         raise ValueError(f"{directory} is not the folder of a partition")
     there = files.exists(directory)
-    log = Log(directory, *name, config, files, cache, synced=clean and there)
+    log = Log(directory, *name, config, files, cache, deletions or Deletions(files), synced=clean and there)
     if not there:
         files.mkdir(directory)
         _start_empty(log, files, cache, log_start_offset, now_ms)
@@ -108,7 +109,10 @@ def _start_empty(log: Log, files: Files, cache: FileCache, offset: int, now_ms: 
 
 
 def _load_segments(directory: str, files: Files, cache: FileCache) -> list[Segment]:
-    _finish_replacements(directory, files, cache)
+    for name in files.names(directory):
+        if name.endswith((DELETED_SUFFIX, ".tmp")):
+            files.unlink(os.path.join(directory, name))
+    replacement.finish_interrupted(directory, files, cache)
     names = files.names(directory)
     bases = _bases(names)
     for name in names:
@@ -120,27 +124,6 @@ def _load_segments(directory: str, files: Files, cache: FileCache) -> list[Segme
     for segment, following in pairwise(segments):
         segment.next_offset = following.base_offset
     return segments
-
-
-def _finish_replacements(directory: str, files: Files, cache: FileCache) -> None:
-    """Bring an interrupted deletion or compaction to its end."""
-    names = files.names(directory)
-    for name in names:
-        if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")):
-            files.unlink(os.path.join(directory, name))
-    for name in names:
-        if name.endswith(".log" + SWAP_SUFFIX):
-            base = int(name.partition(".")[0])
-            new = Segment.of_file(directory, base, files, cache, SWAP_SUFFIX)
-            end = max((batch.last_offset + 1 for _, batch in new.walk(0)), default=base + 1)
-            new.discard()
-            logger.info("%s/%s takes the place of the segments from %d to %d", directory, name, base, end)
-            old = (Segment.of_file(directory, other, files, cache) for other in _bases(names) if base <= other < end)
-            _remove(list(old), files)
-    for name in names:
-        if name.endswith(SWAP_SUFFIX):
-            path = os.path.join(directory, name)
-            files.rename(path, path[: -len(SWAP_SUFFIX)])
 
 
 def bytes_to_recover(directory: str, recovery_point: int, files: Files) -> int:

@@ -125,7 +125,7 @@ class Segment:
         segment.created_ms = files.modified_ms(segment.path)
         segment.sealed = True
         segment._indexes = None
-        segment._max_timestamp = _UNREAD
+        segment.first_timestamp = segment._max_timestamp = _UNREAD
         return segment
 
     def __repr__(self) -> str:
@@ -225,6 +225,19 @@ class Segment:
         twin.indexes.aborted = Indexes.load_aborted(self.path[: -len(".log")], self._files) or AbortedIndex()
         twin.indexes.create()
         return twin.indexes
+
+    def load_aborted(self) -> AbortedIndex:
+        """The aborted transactions whose markers are here, without the other indexes. Raises OSError."""
+        if self._indexes is not None:
+            return self._indexes.aborted
+        return Indexes.load_aborted(self.path[: -len(".log")], self._files) or AbortedIndex()
+
+    @property
+    def first_batch_timestamp(self) -> int:
+        """The largest timestamp of the first batch, -1 for none. Raises OSError."""
+        if self.first_timestamp == _UNREAD:
+            self.first_timestamp = next((first.max_timestamp for _, first in self.walk(0)), NO_TIMESTAMP)
+        return self.first_timestamp
 
     @property
     def max_timestamp(self) -> int:

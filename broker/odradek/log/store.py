@@ -8,9 +8,11 @@ A folder holds:
     recovery-point-offset-checkpoint        see `checkpoints`
     replication-offset-checkpoint
     log-start-offset-checkpoint
+    cleaner-offset-checkpoint               how far compaction has come
     topic-partition/                        the log of a partition
     topic-partition.UUID-future/            a copy of one in another folder, which is to take its place, see `moves`
-    topic-partition.UUID-delete/            a deleted one, whose files go after `file.delete.delay.ms`
+    topic-partition.UUID-delete/            a deleted one, see `deletion`
+    topic-partition.UUID-stray/             one that the metadata does not know, for an administrator to judge
 
 A folder that fails (see `watched`) goes offline with its logs, which refuse everything from then on; the others go on.
 What of it may be needed again when it is repaired stays as it is: nothing is made in its place elsewhere.
@@ -43,6 +45,7 @@ __all__ = ["Folder", "LogStore", "StoreClock", "StoreConfig"]
 logger = logging.getLogger(__name__)
 
 DELETE_SUFFIX = "-delete"
+STRAY_SUFFIX = "-stray"
 
 _MAX_NAME = 255
 """Bytes in the name of a file, on nearly every file system."""
@@ -78,7 +81,6 @@ class LogStore:
         self._clock = clock
         self._cache = FileCache(_open_segments())
         self._topic_ids: dict[TopicPartition, bytes] = {}
-        self._doomed: list[tuple[int, Folder, str]] = []
         self._checkpointing = threading.Lock()
         self.logs: dict[TopicPartition, Log] = {}
         self.moves: dict[TopicPartition, Move] = {}
@@ -190,7 +192,7 @@ class LogStore:
         directory = os.path.join(load.folder.path, name)
         partition = parse_future_name(name)
         if name.endswith(DELETE_SUFFIX):
-            self._doomed.append((now_ms, load.folder, directory))
+            load.folder.deletions.add(directory, now_ms)
         elif partition is not None and (log := self.logs.get(partition)) is not None:
             self._doom_future(self.moves.pop(partition, None))
             self.moves[partition] = Move(log, self.folder_of(log), load.folder, directory)
@@ -238,8 +240,10 @@ class LogStore:
     def get_or_create(self, topic: str, index: int, topic_id: bytes, config: "LogConfig") -> "Log":
         """The log of a partition, which from now on goes by `config`.
 
-        A new one is made in the folder that somebody asked for, or in the one with the fewest logs; one that another
-        topic of the same name left behind is deleted first. Raises KAFKA_STORAGE_ERROR.
+        A new one is made in the folder that somebody asked for, or in the one with the fewest logs. One that says it is
+        another topic's is put aside first and kept, as nobody asked to delete it: the id may be damaged.
+
+        Raises KAFKA_STORAGE_ERROR.
         """
         partition = topic, index
         log = self.logs.get(partition)
@@ -253,13 +257,20 @@ class LogStore:
                     log.config = config
                     self._keep_topic_id(log, topic_id)
                     return log
-                self.delete(log)
+                self._put_aside(log)
             folder = self._folder_for(partition)
             directory = os.path.join(folder.path, f"{topic}-{index}")
             if partition in folder.noted:
                 # What the checkpoints say of an earlier log of this name would be believed of the new one.
                 self._checkpoint(folder, self._logs_in(folder), None)
-            log = open_log(directory, config, files=folder.files, cache=self._cache, now_ms=self._clock.now_ms())
+            log = open_log(
+                directory,
+                config,
+                files=folder.files,
+                cache=self._cache,
+                now_ms=self._clock.now_ms(),
+                deletions=folder.deletions,
+            )
             self._keep_topic_id(log, topic_id)
         except OSError as error:
             raise BrokerError(Error.KAFKA_STORAGE_ERROR, f"no log for {topic}-{index}: {error}") from error
@@ -287,14 +298,29 @@ class LogStore:
 
         Raises KAFKA_STORAGE_ERROR.
         """
+        folder = self.folder_of(log)
+        try:
+            doomed = self._withdraw(log, DELETE_SUFFIX)
+        except OSError as error:
+            raise BrokerError(Error.KAFKA_STORAGE_ERROR, f"{log.directory} cannot be deleted: {error}") from error
+        folder.deletions.add(doomed, self._clock.now_ms() + log.config.file_delete_delay_ms)
+
+    def _put_aside(self, log: "Log") -> None:
+        """Keep a log that the metadata does not know where nothing looks for it."""
+        stray = self._withdraw(log, STRAY_SUFFIX)
+        logger.warning("%s is the log of another topic: it is kept as %s", log.directory, stray)
+
+    def _withdraw(self, log: "Log", suffix: str) -> str:
+        """Serve a log no more, under a new name for its folder, which this gives; a move of it ends.
+
+        Raises OSError, KAFKA_STORAGE_ERROR.
+        """
         self.end_move(log.topic, log.partition)
         log.discard()
         log.failed = "it is deleted"
-        try:
-            self._doom(log, self.folder_of(log), log.directory)
-        except OSError as error:
-            raise BrokerError(Error.KAFKA_STORAGE_ERROR, f"{log.directory} cannot be deleted: {error}") from error
+        renamed = _rename(log, self.folder_of(log), log.directory, suffix)
         self.forget(log.topic, log.partition)
+        return renamed
 
     def forget(self, topic: str, index: int) -> None:
         """Know no longer of a log, whose files stay as they are."""
@@ -305,21 +331,32 @@ class LogStore:
 
     def _doom(self, log: "Log", folder: Folder, directory: str) -> None:
         """Rename a folder of a log, whose files are to go. Raises OSError."""
-        suffix = f"-{log.partition}.{uuid.uuid4().hex}{DELETE_SUFFIX}"
-        doomed = os.path.join(folder.path, log.topic[: _MAX_NAME - len(suffix)] + suffix)
-        folder.files.rename(directory, doomed)
-        self._doomed.append((self._clock.now_ms() + log.config.file_delete_delay_ms, folder, doomed))
+        doomed = _rename(log, folder, directory, DELETE_SUFFIX)
+        folder.deletions.add(doomed, self._clock.now_ms() + log.config.file_delete_delay_ms)
+
+    @property
+    def next_deletion_ms(self) -> int | None:
+        """When there are deleted files to be removed; None while nothing waits."""
+        due = (folder.deletions.next_due_ms for folder in self.online_folders)
+        return min((due_ms for due_ms in due if due_ms is not None), default=None)
 
     def purge(self) -> None:
-        """Remove the folders of deleted logs whose time has come; may run in a thread. Raises OSError."""
+        """Remove the deleted files and folders whose time has come; may run in a thread.
+
+        Raises OSError, when all folders had their turn.
+        """
         now_ms = self._clock.now_ms()
-        for entry in [entry for entry in self._doomed if entry[0] <= now_ms]:
-            _, folder, directory = entry
-            if folder.online:
-                for name in folder.files.names(directory):
-                    folder.files.unlink(os.path.join(directory, name))
-                folder.files.rmdir(directory)
-            self._doomed.remove(entry)
+        self._in_each_folder(lambda folder: folder.deletions.run(now_ms))
+
+    def _in_each_folder(self, work: Callable[[Folder], None]) -> None:
+        failure = None
+        for folder in self.online_folders:
+            try:
+                work(folder)
+            except OSError as error:
+                failure = error
+        if failure is not None:
+            raise failure
 
     # -- moving -----------------------------------------------------------------------------------------------------
 
@@ -366,7 +403,8 @@ class LogStore:
         try:
             self._doom(log, source, old)
             source.files.sync(source.path)
-            log.relocate(take_place(move.folder, move.directory, (log.topic, log.partition)), move.folder.files)
+            place = take_place(move.folder, move.directory, (log.topic, log.partition))
+            log.relocate(place, move.folder.files, move.folder.deletions)
         except OSError as error:
             log.failed = log.failed or f"moving it failed half way: {error}"
             raise BrokerError(Error.KAFKA_STORAGE_ERROR, f"{old}: {log.failed}") from error
@@ -383,15 +421,8 @@ class LogStore:
 
         Flushes small files, and may run in a thread. Raises OSError, when all folders had their turn.
         """
-        failure = None
         with self._checkpointing:
-            for folder in self.online_folders:
-                try:
-                    self._checkpoint(folder, self._logs_in(folder), high_watermarks)
-                except OSError as error:
-                    failure = error
-        if failure is not None:
-            raise failure
+            self._in_each_folder(lambda folder: self._checkpoint(folder, self._logs_in(folder), high_watermarks))
 
     def _logs_in(self, folder: Folder) -> dict[TopicPartition, "Log"]:
         logs = list(self.logs.items())
@@ -410,11 +441,24 @@ class LogStore:
             if log.log_start_offset > log.segments[0].base_offset
         }
         folder.noted.clear()
+        self._checkpoint_cleaning(folder, logs)
         folder.write_offsets(checkpoints.RECOVERY_POINTS, {key: log.recovery_point for key, log in logs.items()})
         folder.write_offsets(checkpoints.LOG_START_OFFSETS, starts)
         if high_watermarks is not None:
             watermarks = {key: high_watermarks[key] for key in logs if key in high_watermarks}
             folder.write_offsets(checkpoints.REPLICATION_OFFSETS, watermarks)
+
+    def checkpoint_cleaning(self) -> None:
+        """Write the checkpoints of compaction. Flushes small files, and may run in a thread.
+
+        Raises OSError, when all folders had their turn.
+        """
+        with self._checkpointing:
+            self._in_each_folder(lambda folder: self._checkpoint_cleaning(folder, self._logs_in(folder)))
+
+    def _checkpoint_cleaning(self, folder: Folder, logs: dict[TopicPartition, "Log"]) -> None:
+        cleaned = {key: log.cleaned_offset for key, log in logs.items() if log.cleaned_offset is not None}
+        folder.write_offsets(checkpoints.CLEANER_OFFSETS, cleaned)
 
     def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
         """Close every log, and release the folders.
@@ -462,6 +506,14 @@ def _close_all(folder: Folder, logs: Iterable["Log"]) -> bool:
             logger.warning("a log could not be closed: %s", error)
             clean = False
     return clean
+
+
+def _rename(log: "Log", folder: Folder, directory: str, suffix: str) -> str:
+    """Give a folder of a log a name under which nothing looks for it, and tell it. Raises OSError."""
+    suffix = f"-{log.partition}.{uuid.uuid4().hex}{suffix}"
+    renamed = os.path.join(folder.path, log.topic[: _MAX_NAME - len(suffix)] + suffix)
+    folder.files.rename(directory, renamed)
+    return renamed
 
 
 def _open_segments() -> int:

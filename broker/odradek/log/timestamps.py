@@ -52,8 +52,10 @@ def find_largest(segment: Segment) -> TimestampOffset | None:
 
 
 def _timestamps(segment: Segment, position: int, batch: RecordBatch) -> list[tuple[int, int]]:
-    """Offset and timestamp of each record; where the broker stamped the batch, it need not be opened for that."""
-    if batch.is_log_append_time:
+    """Offset and timestamp of each record; of a whole batch that the broker stamped, only the first one, unread."""
+    if batch.is_log_append_time and batch.record_count > batch.last_offset_delta:
         return [(batch.base_offset, batch.max_timestamp)]
-    data = segment.read(position, batch.size)
-    return [(batch.base_offset + delta, timestamp) for delta, timestamp, _ in scan(data)]
+    found = scan(segment.read(position, batch.size))
+    if batch.is_log_append_time:
+        return [(batch.base_offset + delta, batch.max_timestamp) for delta, _, _ in found]
+    return [(batch.base_offset + delta, timestamp) for delta, timestamp, _ in found]

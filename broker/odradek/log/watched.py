@@ -35,7 +35,7 @@ _CALLS = (
     "pwrite",
     "rename",
     "rmdir",
-    "set_modified",
+    "set_modified_ms",
     "size",
     "sync_file_system",
     "unlink",

@@ -171,6 +171,9 @@ class TestLogs:
         store.close()
         again = open_store(tmp_path)
         assert contents(make(again, topic_id=OTHER_ID)) == []
+        again.purge()
+        (stray,) = tmp_path.glob("a-0.*-stray")
+        assert (stray / f"{0:020d}.log").stat().st_size > 0
         again.close()
 
     def test_deletion(self, tmp_path: Path, clock: SetClock) -> None:

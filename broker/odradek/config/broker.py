@@ -39,7 +39,6 @@ WITHOUT_EFFECT = frozenset(
         "log.cleaner.min.compaction.lag.ms",
         "log.preallocate",
         "max.connection.creation.rate",
-        "max.decompressed.message.bytes",
         "num.recovery.threads.per.data.dir",
         "replica.high.watermark.checkpoint.interval.ms",
         "transaction.max.timeout.ms",

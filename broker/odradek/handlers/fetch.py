@@ -1,4 +1,4 @@
-"""Fetch (key 1), v4-18.
+"""Fetch (key 1), v0-18.
 
 Reads whole batches, from the one that holds the wanted offset on, and waits up to `max_wait_ms` while fewer than
 `min_bytes` are there and no partition has an error. The first partition that has records gets its first batch even
@@ -10,7 +10,12 @@ session whose topic was made anew, else UNKNOWN_TOPIC_OR_PARTITION), leadership,
 UNKNOWN_LEADER_EPOCH; a negative one is not compared), divergence of a last fetched epoch, offset (OFFSET_OUT_OF_RANGE
 below the log start or above the log end). Errors of the session stand in the reply's head.
 
-KIP-227 (v7: sessions), KIP-320 (v9, v12), KIP-392 (v11), KIP-516 (v13: topic ids). Replies never have null records.
+Consumers of versions 0 to 3 get message sets: the batches are converted, and what has no form there (control batches)
+is passed over. All others get batches of the format that the log has. Below version 10 a topic whose `compression.type`
+is zstd is answered UNSUPPORTED_COMPRESSION_TYPE.
+
+KIP-110 (v10: zstd), KIP-227 (v7: sessions), KIP-320 (v9, v12), KIP-392 (v11), KIP-516 (v13: topic ids). Replies never
+have null records.
 """
 
 from collections.abc import Sequence
@@ -18,8 +23,10 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from odradek.fetch_sessions import FetchTarget
+from odradek.conversion import FETCH_MAGIC, lower
+from odradek.fetch_sessions import FetchSession, FetchTarget
 from odradek.handlers.registry import answer_for, handles
+from odradek.log.log import LogSlice
 from odradek.partition import Partition
 from odradek.waiting import Waiter, wait_on
 from odradek_protocol.connection import Request
@@ -38,6 +45,9 @@ if TYPE_CHECKING:
     from odradek.node import Node
     from odradek.server import Connection
 
+FIRST_WITH_BATCHES = 4
+FIRST_WITH_STORAGE_ERROR = 6
+FIRST_WITH_ZSTD = 10
 FIRST_WITH_TOPIC_IDS = 13
 READ_COMMITTED = 1
 
@@ -61,6 +71,8 @@ class _Round:
 async def fetch(node: "Node", connection: "Connection", request: Request[FetchRequest]) -> FetchResponse:
     """Answer a Fetch."""
     body = request.body
+    if request.version < FIRST_WITH_BATCHES:
+        return await _fetch_message_sets(node, request)
     uses_ids = request.version >= FIRST_WITH_TOPIC_IDS
     try:
         session, targets, incremental = node.fetch_sessions.resolve(body, uses_ids, node.clock.now_ms())
@@ -69,15 +81,9 @@ async def fetch(node: "Node", connection: "Connection", request: Request[FetchRe
     max_bytes = min(body.max_bytes, node.config.fetch_max_bytes)
     found = _look(node, request, targets, max_bytes)
     if found.size_bytes < body.min_bytes and body.max_wait_ms > 0 and not found.failed and targets:
-        deadline = trio.current_time() + body.max_wait_ms / 1000
-        while found.size_bytes < body.min_bytes and not found.failed:
-            left = deadline - trio.current_time()
-            if left <= 0 or node.stopping:
-                break
-            await wait_on(found.watched, Waiter(body.min_bytes - found.size_bytes), left)
-            if session is not None:
-                targets = list(session.targets.values())
-            found = _look(node, request, targets, max_bytes)
+        found = await _look_on(node, request, session, found, max_bytes)
+    if request.version < FIRST_WITH_ZSTD:
+        _refuse_zstd(node, found, request)
     told = found.found
     if session is not None:
         for target, data in found.found:
@@ -89,6 +95,69 @@ async def fetch(node: "Node", connection: "Connection", request: Request[FetchRe
             for target, data in found.found:
                 target.must_tell(data)
     return FetchResponse(session_id=session.id if session is not None else 0, responses=_by_topic(told))
+
+
+async def _look_on(
+    node: "Node", request: Request[FetchRequest], session: FetchSession | None, found: _Round, max_bytes: int
+) -> _Round:
+    """Look again whenever there is more, until there are `min_bytes` or `max_wait_ms` are over."""
+    body = request.body
+    targets: Sequence[FetchTarget] = [target for target, _ in found.found]
+    deadline = trio.current_time() + body.max_wait_ms / 1000
+    while found.size_bytes < body.min_bytes and not found.failed:
+        left = deadline - trio.current_time()
+        if left <= 0 or node.stopping:
+            break
+        await wait_on(found.watched, Waiter(body.min_bytes - found.size_bytes), left)
+        if session is not None:
+            targets = list(session.targets.values())
+        found = _look(node, request, targets, max_bytes)
+    return found
+
+
+async def _fetch_message_sets(node: "Node", request: Request[FetchRequest]) -> FetchResponse:
+    """Answer a Fetch of a client that knows formats 0 and 1 only. There is no session in these versions."""
+    body = request.body
+    _, targets, _ = node.fetch_sessions.resolve(body, False, node.clock.now_ms())
+    max_bytes = min(body.max_bytes, node.config.fetch_max_bytes)
+    deadline = trio.current_time() + body.max_wait_ms / 1000
+    while True:
+        found = _look(node, request, targets, max_bytes)
+        left = deadline - trio.current_time()
+        last = found.failed or left <= 0 or node.stopping or not targets
+        if last or found.size_bytes >= body.min_bytes:
+            _refuse_zstd(node, found, request)
+            await _convert(node, found, request, max_bytes)
+            if last or found.failed or found.size_bytes or body.min_bytes <= 0:
+                return FetchResponse(responses=_by_topic(found.found))
+        await wait_on(found.watched, Waiter(max(body.min_bytes - found.size_bytes, 1)), left)
+
+
+async def _convert(node: "Node", found: _Round, request: Request[FetchRequest], max_bytes: int) -> None:
+    """Put message sets in the place of the batches in `found`, of at most `max_bytes` in all after the first."""
+    magic = FETCH_MAGIC[request.version]
+    found.size_bytes = 0
+    for number, (target, data) in enumerate(found.found):
+        if not isinstance(data.records, LogSlice):
+            continue
+        left = min(target.max_bytes, max_bytes - found.size_bytes)
+        try:
+            partition = _find(node, target, by_id=False)
+            data.records = await lower(partition, data.records, magic, target.fetch_offset, left)
+            found.size_bytes += len(data.records)
+        except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
+            found.found[number] = target, _refusal(target, error, request)
+            found.failed = True
+
+
+def _refuse_zstd(node: "Node", found: _Round, request: Request[FetchRequest]) -> None:
+    """Let the partitions of topics that compress by zstd fail, for a client that cannot know it."""
+    for number, (target, data) in enumerate(found.found):
+        partition = None if data.error_code else node.partitions.get(target.topic, target.index)
+        if partition is not None and partition.config.compression_type == "zstd":
+            error = BrokerError(Error.UNSUPPORTED_COMPRESSION_TYPE, f"{partition!r} is compressed by zstd")
+            found.found[number] = target, _refusal(target, error, request)
+            found.failed = True
 
 
 def _by_topic(told: Sequence[tuple[FetchTarget, PartitionData]]) -> list[FetchableTopicResponse]:
@@ -116,17 +185,23 @@ def _look(node: "Node", request: Request[FetchRequest], targets: Sequence[FetchT
             data = _read(partition, target, found, committed)
             found.watched.append(partition)
         except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
-            code, _ = answer_for(error, request)
-            data = PartitionData(
-                partition_index=target.index,
-                error_code=code,
-                high_watermark=-1,
-                aborted_transactions=() if code in UNKNOWN else None,
-                records=b"",
-            )
+            data = _refusal(target, error, request)
             found.failed = True
         found.found.append((target, data))
     return found
+
+
+def _refusal(target: FetchTarget, error: Exception, request: Request[FetchRequest]) -> PartitionData:
+    code, _ = answer_for(error, request)
+    if code is Error.KAFKA_STORAGE_ERROR and request.version < FIRST_WITH_STORAGE_ERROR:
+        code = Error.NOT_LEADER_OR_FOLLOWER
+    return PartitionData(
+        partition_index=target.index,
+        error_code=code,
+        high_watermark=-1,
+        aborted_transactions=() if code in UNKNOWN else None,
+        records=b"",
+    )
 
 
 def _find(node: "Node", target: FetchTarget, by_id: bool) -> Partition:

@@ -1,4 +1,4 @@
-"""Produce (key 0), v3-13.
+"""Produce (key 0), v0-13.
 
 Appends each partition's batch at once, in the order of the request, and answers when `acks` says so:
 
@@ -10,8 +10,12 @@ Order of the checks: acks; topic (UNKNOWN_TOPIC_OR_PARTITION, for an id that is 
 internal one (INVALID_TOPIC_EXCEPTION); that there is one batch of the current format (INVALID_RECORD); zstd below v7
 (UNSUPPORTED_COMPRESSION_TYPE); a transactional id for a transactional batch (TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
 leadership; min.insync.replicas for acks=all; what `Log.append_as_leader` checks.
-Missing records are an INVALID_RECORD. Nothing is awaited before the last partition is appended, so one connection's
-batches lie in the log in the order in which they were sent.
+Missing records are an INVALID_RECORD. Nothing is awaited between two appends, unless records have to take another form
+before, and a connection's next request waits for this one: its batches lie in the log in the order in which they were
+sent.
+
+Message sets of format 0 and 1 come with versions 0 to 2, and are stored as one RecordBatch v2. There a v2 is taken too,
+since there are clients that send it, and there is no error for it on Kafka.
 
 KIP-98 (idempotence), KIP-110 (zstd), KIP-467 (record errors), KIP-516 (v13: topic ids).
 """
@@ -21,6 +25,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from odradek.cluster.topics import INTERNAL_TOPICS
+from odradek.conversion import raise_format, recompress
 from odradek.handlers.registry import CloseConnection, answer_for, handles
 from odradek.log.errors import RecordErrors
 from odradek.log.log import AppendResult
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
     from odradek.node import Node
     from odradek.server import Connection
 
+FIRST_WITH_BATCHES = 3
 FIRST_WITH_ZSTD = 7
 FIRST_WITH_TOPIC_IDS = 13
 
@@ -53,6 +59,7 @@ ADMIN_CLIENT_ID = "__admin_client"
 ACKS_ALL = -1
 ACKS_NONE = 0
 ACKS_LEADER = 1
+ALL_ACKS = (ACKS_ALL, ACKS_LEADER, ACKS_NONE)
 
 WITHOUT_LOG_START = frozenset(
     {
@@ -82,7 +89,11 @@ async def produce(node: "Node", connection: "Connection", request: Request[Produ
         for data in topic.partition_data:
             partition = None
             try:
+                if request.version < FIRST_WITH_BATCHES:
+                    await _raise_format(node, request, topic, data)
                 partition, records, batch = _admit(node, request, topic, data)
+                if partition.config.compression_type != "producer":
+                    records, batch = await recompress(partition, records, batch)
                 result = partition.append(records, batch=batch)
             except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
                 replies.append(_refusal(request, partition, data.index, error))
@@ -113,7 +124,7 @@ def _admit(
 ) -> tuple[Partition, memoryview, RecordBatch]:
     """The partition of `data`, its records and their header, once all has passed that is checked before the log."""
     acks = request.body.acks
-    if acks not in (ACKS_ALL, ACKS_LEADER, ACKS_NONE):
+    if acks not in ALL_ACKS:
         raise BrokerError(Error.INVALID_REQUIRED_ACKS)
     by_id = request.version >= FIRST_WITH_TOPIC_IDS
     if by_id:
@@ -139,6 +150,15 @@ def _admit(
         partition.check_leader()
         partition.check_enough_replicas()
     return partition, records, batch
+
+
+async def _raise_format(
+    node: "Node", request: Request[ProduceRequest], topic: TopicProduceData, data: PartitionProduceData
+) -> None:
+    """Let `data` have a batch for the message set that an old client sent; what is refused without it is left alone."""
+    partition = node.partitions.get(topic.name, data.index)
+    if partition is not None and data.records is not None and request.body.acks in ALL_ACKS:
+        data.records = await raise_format(partition, data.records)
 
 
 def _refusal(

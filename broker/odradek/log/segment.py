@@ -15,7 +15,8 @@ from odradek.log.aborted import AbortedIndex
 from odradek.log.files import FileCache, FileHandle, Files
 from odradek.log.index import Indexes
 from odradek_protocol.errors import ProtocolError
-from odradek_protocol.records.batch import HEADER_SIZE, RecordBatch, read_header
+from odradek_protocol.records.batch import HEADER_SIZE, MAGIC, RecordBatch, read_header
+from odradek_protocol.records.formats import MAGIC_AT, SMALLEST_BATCH, read_any_header
 from odradek_protocol.schema import Records
 
 if TYPE_CHECKING:
@@ -357,17 +358,20 @@ class Segment:
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def walk(self, position: int) -> Iterator[tuple[int, RecordBatch]]:
-        """The position and header of each batch from the one at `position` on. Raises OSError.
+        """The position and header of each batch, of whatever format, from the one at `position` on. Raises OSError.
 
         Ends, like a torn file, where there is no whole batch.
         """
         handle, end = self.open(), self.size
         window, start = b"", position
-        while position + HEADER_SIZE <= end:
+        while position + SMALLEST_BATCH <= end:
             if position + HEADER_SIZE > start + len(window):
                 window, start = self._files.pread(handle.fd, min(_WALK_BYTES, end - position), position), position
+                if len(window) < SMALLEST_BATCH:
+                    return
+            at = position - start
             try:
-                batch = read_header(window, position - start)
+                batch = (read_header if window[at + MAGIC_AT] == MAGIC else read_any_header)(window, at)
             except ProtocolError:
                 return
             if position + batch.size > end:

@@ -12,7 +12,6 @@ import trio
 
 from odradek.log.conversion import convert_slice, convert_to_batch
 from odradek.log.validation import Origin, check_client_batch, check_integrity, recompress_for_topic
-from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.records.batch import MAGIC, RecordBatch
 from odradek_protocol.records.formats import MAGIC_AT
 from odradek_protocol.records.legacy import MAGIC_0, MAGIC_1
@@ -64,11 +63,8 @@ async def lower(partition: "Partition", records: "LogSlice", magic: int, first_o
     """What a consumer that understands `magic` gets of the batches from `first_offset` on.
 
     At most `max_bytes`, but always the first batch. Batches that have no form in that format are passed over, up to the
-    high watermark. Raises BrokerError: UNSUPPORTED_VERSION where the topic forbids it
-    (`message.downconversion.enable`), UNSUPPORTED_COMPRESSION_TYPE, CORRUPT_MESSAGE, what `Log.read` raises.
+    high watermark. Raises BrokerError: UNSUPPORTED_COMPRESSION_TYPE, CORRUPT_MESSAGE, what `Log.read` raises.
     """
-    if not partition.config.message_downconversion_enable:
-        raise BrokerError(Error.UNSUPPORTED_VERSION, f"{partition!r} is not converted for old clients")
     found: LogSlice | None = records
     while found is not None:
         taken = found

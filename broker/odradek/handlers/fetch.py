@@ -12,7 +12,8 @@ below the log start or above the log end). Errors of the session stand in the re
 
 Consumers of versions 0 to 3 get message sets: the batches are converted, and what has no form there (control batches)
 is passed over. All others get batches of the format that the log has. Below version 10 a topic whose `compression.type`
-is zstd is answered UNSUPPORTED_COMPRESSION_TYPE.
+is zstd is answered UNSUPPORTED_COMPRESSION_TYPE, below version 4 one that forbids the conversion
+(`message.downconversion.enable`) UNSUPPORTED_VERSION.
 
 KIP-110 (v10: zstd), KIP-227 (v7: sessions), KIP-320 (v9, v12), KIP-392 (v11), KIP-516 (v13: topic ids). Replies never
 have null records.
@@ -51,7 +52,8 @@ FIRST_WITH_ZSTD = 10
 FIRST_WITH_TOPIC_IDS = 13
 READ_COMMITTED = 1
 
-UNKNOWN = frozenset({Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID})
+WITH_ABORTED = frozenset({Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID, Error.UNSUPPORTED_COMPRESSION_TYPE})
+"""Errors beside which Kafka gives an empty list of aborted transactions, and not none."""
 
 
 class _Round:
@@ -83,7 +85,7 @@ async def fetch(node: "Node", connection: "Connection", request: Request[FetchRe
     if found.size_bytes < body.min_bytes and body.max_wait_ms > 0 and not found.failed and targets:
         found = await _look_on(node, request, session, found, max_bytes)
     if request.version < FIRST_WITH_ZSTD:
-        _refuse_zstd(node, found, request)
+        _refuse_formats(node, found, request)
     told = found.found
     if session is not None:
         for target, data in found.found:
@@ -126,7 +128,7 @@ async def _fetch_message_sets(node: "Node", request: Request[FetchRequest]) -> F
         left = deadline - trio.current_time()
         last = found.failed or left <= 0 or node.stopping or not targets
         if last or found.size_bytes >= body.min_bytes:
-            _refuse_zstd(node, found, request)
+            _refuse_formats(node, found, request)
             await _convert(node, found, request, max_bytes)
             if last or found.failed or found.size_bytes or body.min_bytes <= 0:
                 return FetchResponse(responses=_by_topic(found.found))
@@ -150,12 +152,20 @@ async def _convert(node: "Node", found: _Round, request: Request[FetchRequest], 
             found.failed = True
 
 
-def _refuse_zstd(node: "Node", found: _Round, request: Request[FetchRequest]) -> None:
-    """Let the partitions of topics that compress by zstd fail, for a client that cannot know it."""
+def _refuse_formats(node: "Node", found: _Round, request: Request[FetchRequest]) -> None:
+    """Let the partitions fail whose topics do not go with so old a client: those that compress by zstd, and those that
+    are not to be converted.
+    """
     for number, (target, data) in enumerate(found.found):
         partition = None if data.error_code else node.partitions.get(target.topic, target.index)
-        if partition is not None and partition.config.compression_type == "zstd":
+        if partition is None:
+            continue
+        error = None
+        if partition.config.compression_type == "zstd":
             error = BrokerError(Error.UNSUPPORTED_COMPRESSION_TYPE, f"{partition!r} is compressed by zstd")
+        elif request.version < FIRST_WITH_BATCHES and not partition.config.message_downconversion_enable:
+            error = BrokerError(Error.UNSUPPORTED_VERSION, f"{partition!r} is not converted for old clients")
+        if error is not None:
             found.found[number] = target, _refusal(target, error, request)
             found.failed = True
 
@@ -199,7 +209,7 @@ def _refusal(target: FetchTarget, error: Exception, request: Request[FetchReques
         partition_index=target.index,
         error_code=code,
         high_watermark=-1,
-        aborted_transactions=() if code in UNKNOWN else None,
+        aborted_transactions=() if code in WITH_ABORTED else None,
         records=b"",
     )
 

@@ -158,9 +158,14 @@ def check_keys(records: memoryview, batch: RecordBatch, config: "LogConfig", par
 def apply_timestamp_type(records: memoryview, batch: RecordBatch, now_ms: int, config: "LogConfig") -> int:
     """Stamp the batch with the time of the append, or check the producer's own timestamps.
 
-    Gives the stamped time, -1 for none. -1 is a legal timestamp: the producer has none. Raises RecordErrors of
-    INVALID_TIMESTAMP.
+    Gives the stamped time, -1 for none. -1 is a legal timestamp: the producer has none. That a producer says that its
+    batch is stamped is an error only where the broker stamps, or there is no time in it, as on Kafka. Raises
+    RecordErrors of INVALID_TIMESTAMP.
     """
+    if batch.attributes & LOG_APPEND_TIME and (
+        config.message_timestamp_type == "LogAppendTime" or batch.max_timestamp == NO_TIMESTAMP
+    ):
+        _refuse_log_append_time(records, batch, config)
     if config.message_timestamp_type == "LogAppendTime":
         stamp_log_append_time(records, 0, batch, now_ms)
         return now_ms
@@ -174,6 +179,20 @@ def apply_timestamp_type(records: memoryview, batch: RecordBatch, now_ms: int, c
     ):
         _check_timestamps(records, batch, now_ms, config)
     return -1
+
+
+def _refuse_log_append_time(records: memoryview, batch: RecordBatch, config: "LogConfig") -> None:
+    errors = [
+        (
+            index,
+            f"Invalid timestamp type in message with offset {offset}. "
+            "Producer should not set timestamp type to LogAppendTime.",
+        )
+        for index, (offset, _, _) in enumerate(_scan(records, batch, config))
+    ]
+    raise RecordErrors(
+        Error.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp", errors
+    )
 
 
 def _check_timestamps(records: memoryview, batch: RecordBatch, now_ms: int, config: "LogConfig") -> None:

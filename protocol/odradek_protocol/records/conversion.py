@@ -19,11 +19,11 @@ Pure functions. Converting costs some microseconds for each record, so a caller 
 from collections.abc import Iterator
 
 from odradek_protocol.errors import BrokerError, Error, ProtocolError
-from odradek_protocol.records.batch import RecordBatch
+from odradek_protocol.records.batch import LOG_APPEND_TIME, RecordBatch
 from odradek_protocol.records.build import NewRecord, build_batch
-from odradek_protocol.records.compression import MAX_RECORDS_BYTES, Codec
-from odradek_protocol.records.formats import iter_any, read_any
-from odradek_protocol.records.legacy import build_message_set, iter_messages, message_crc_matches, read_messages
+from odradek_protocol.records.compression import MAX_RECORDS_BYTES, Codec, looks_compressed
+from odradek_protocol.records.formats import any_crc_matches, iter_any, read_any
+from odradek_protocol.records.legacy import build_message_set, read_message, read_messages
 from odradek_protocol.varint import Buffer
 
 __all__ = ["convert_down", "convert_up"]
@@ -47,17 +47,18 @@ def convert_up(
     are of one format, those inside too, and those inside have right CRCs. `level` as in `compression.compress`. Raises
     BrokerError: MESSAGE_TOO_LARGE (also for what cannot become a batch of `max_message_bytes`), CORRUPT_MESSAGE,
     INVALID_RECORD (also for more than `max_record_bytes` in a wrapped message, or `limit` bytes in a wrapper),
-    UNKNOWN_SERVER_ERROR for a codec that there is not.
+    UNKNOWN_SERVER_ERROR for a codec that there is not, and for a value that is obviously not of it.
     """
-    source, count = 0, 0
+    source, count, log_append_time = 0, 0, False
     for position, message in _whole_messages(messages):
         if message.size > max_message_bytes:
             raise BrokerError(
                 Error.MESSAGE_TOO_LARGE, f"a message has {message.size} bytes, {max_message_bytes} are allowed"
             )
-        if not message_crc_matches(messages, position, message):
+        if not any_crc_matches(memoryview(messages), position, message):
             raise BrokerError(Error.CORRUPT_MESSAGE, "the CRC of a message does not match its bytes")
         source, count = message.codec or source, count + 1
+        log_append_time = log_append_time or message.is_log_append_time
     if not count:
         raise BrokerError(Error.INVALID_RECORD, "there is no whole message")
     if source and count > 1:
@@ -65,7 +66,7 @@ def convert_up(
     target = _known_codec(source) if codec is None else codec
     most = limit if target else max_message_bytes
     records = _open_all(messages, limit, max_record_bytes if source else limit, most)
-    return build_batch(records, codec=target, level=level)
+    return build_batch(records, codec=target, level=level, attributes=LOG_APPEND_TIME if log_append_time else 0)
 
 
 def _known_codec(number: int) -> Codec:
@@ -83,7 +84,7 @@ def _open_all(messages: Buffer, limit: int, max_record_bytes: int, max_bytes: in
         magic = message.magic if magic is None else magic
         if message.magic != magic:
             raise BrokerError(Error.INVALID_RECORD, f"a message of format {message.magic} behind one of format {magic}")
-        for record in _opened(messages, position, magic, limit):
+        for record in _opened(messages, position, magic, message.codec, limit):
             size = _SMALLEST_RECORD + len(record.key or b"") + len(record.value or b"")
             if size > max_record_bytes:
                 raise BrokerError(Error.INVALID_RECORD, f"a record takes {size} bytes, {max_record_bytes} are allowed")
@@ -96,13 +97,16 @@ def _open_all(messages: Buffer, limit: int, max_record_bytes: int, max_bytes: in
 
 def _whole_messages(messages: Buffer) -> Iterator[tuple[int, RecordBatch]]:
     try:
-        yield from iter_messages(messages)
+        yield from iter_any(messages)
     except ProtocolError as error:
         raise BrokerError(Error.CORRUPT_MESSAGE, str(error)) from error
 
 
-def _opened(messages: Buffer, position: int, magic: int, limit: int) -> Iterator[NewRecord]:
+def _opened(messages: Buffer, position: int, magic: int, codec: int, limit: int) -> Iterator[NewRecord]:
     try:
+        outer = read_message(messages, position)
+        if codec not in (Codec.NONE, Codec.ZSTD) and outer.value and not looks_compressed(codec, outer.value):
+            raise BrokerError(Error.UNKNOWN_SERVER_ERROR, f"a wrapper does not hold what codec {codec} makes")
         opened = read_messages(messages, position, limit=limit)
     except ProtocolError as error:
         raise BrokerError(Error.INVALID_RECORD, str(error)) from error

@@ -45,6 +45,7 @@ __all__ = [
     "build_message_set",
     "iter_messages",
     "message_crc_matches",
+    "read_message",
     "read_message_header",
     "read_messages",
 ]
@@ -58,7 +59,6 @@ SMALLEST_MESSAGE = 26
 _SMALLEST_1 = 34
 
 _HEAD = struct.Struct(">qiIbb")
-_HEAD_0 = struct.Struct(">qiIbb")
 _HEAD_1 = struct.Struct(">qiIbbq")
 _LENGTH = struct.Struct(">i")
 _TIMESTAMP = struct.Struct(">q")
@@ -73,8 +73,8 @@ _LZ4_CONTENT_SIZE, _LZ4_DICTIONARY_ID = 0x08, 0x01
 
 
 class Message(Record):
-    """A record of a message set. `magic` is its own, which Kafka compares with its wrapper's, and `is_valid` says
-    whether its CRC matches.
+    """A record of a message set. `magic` is its own, which Kafka compares with its wrapper's, and `is_valid` is false
+    where it comes from a wrapper and its CRC does not match; of others `message_crc_matches` judges.
     """
 
     __slots__ = ("is_valid", "magic")
@@ -132,17 +132,33 @@ def message_crc_matches(data: Buffer, position: int, message: RecordBatch) -> bo
     return zlib.crc32(memoryview(data)[position + _CRC_FROM : position + message.size]) == message.crc
 
 
+def read_message(data: Buffer, position: int = 0) -> Message:
+    """The message at `position` as it stands there, be it a wrapper.
+
+    Raises ProtocolError when it is broken.
+    """
+    header = read_message_header(data, position)
+    if position + header.size > len(data):
+        raise ProtocolError(f"{len(data) - position} bytes are too few for a message of {header.size}")
+    view = memoryview(data)[position : position + header.size]
+    key, end = _read_bytes(view, (_HEAD_1 if header.magic else _HEAD).size)
+    value, end = _read_bytes(view, end)
+    if end != header.size:
+        raise ProtocolError(f"{header.size - end} bytes behind a message's value")
+    message = Message(header.base_offset, header.max_timestamp, key, value, NO_HEADERS)
+    message.magic = header.magic
+    message.is_valid = True
+    return message
+
+
 def read_messages(data: Buffer, position: int = 0, *, limit: int = MAX_RECORDS_BYTES) -> list[Message]:
     """The records of the message at `position`: itself, or what it wraps, with their offsets in the log.
 
     Raises ProtocolError when it is broken, or wraps nothing, wrappers, or more than `limit` bytes. CRCs are not judged.
     """
     header = read_message_header(data, position)
-    if position + header.size > len(data):
-        raise ProtocolError(f"{len(data) - position} bytes are too few for a message of {header.size}")
-    outer = _read_message(memoryview(data)[position : position + header.size], header)
+    outer = read_message(data, position)
     if not header.codec:
-        outer.is_valid = True
         return [outer]
     if outer.value is None:
         raise ProtocolError("a wrapper without a value")
@@ -151,7 +167,7 @@ def read_messages(data: Buffer, position: int = 0, *, limit: int = MAX_RECORDS_B
     for start, inner in iter_messages(inside):
         if inner.codec:
             raise ProtocolError("a wrapper in a wrapper")
-        message = _read_message(memoryview(inside)[start : start + inner.size], inner)
+        message = read_message(inside, start)
         message.is_valid = message_crc_matches(inside, start, inner)
         if inner.magic and header.is_log_append_time:
             message.timestamp_ms = header.max_timestamp
@@ -161,17 +177,6 @@ def read_messages(data: Buffer, position: int = 0, *, limit: int = MAX_RECORDS_B
     if header.magic:
         _make_offsets_absolute(messages, header.base_offset)
     return messages
-
-
-def _read_message(data: memoryview, header: RecordBatch) -> Message:
-    """The message that `data` is, as it stands there."""
-    key, position = _read_bytes(data, (_HEAD_1 if header.magic else _HEAD_0).size)
-    value, position = _read_bytes(data, position)
-    if position != len(data):
-        raise ProtocolError(f"{len(data) - position} bytes behind a message's value")
-    message = Message(header.base_offset, header.max_timestamp, key, value, NO_HEADERS)
-    message.magic = header.magic
-    return message
 
 
 def _read_bytes(data: memoryview, position: int) -> tuple[bytes | None, int]:
@@ -247,13 +252,13 @@ def _message(
     offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None, magic: int, attributes: int
 ) -> bytes:
     key_size, value_size = len(key or b""), len(value or b"")
-    head = _HEAD_1 if magic else _HEAD_0
+    head = _HEAD_1 if magic else _HEAD
     out = bytearray(head.size + 2 * _LENGTH.size + key_size + value_size)
     fields = (offset, len(out) - LOG_OVERHEAD, 0, magic, attributes)
     if magic:
         _HEAD_1.pack_into(out, 0, *fields, timestamp_ms)
     else:
-        _HEAD_0.pack_into(out, 0, *fields)
+        _HEAD.pack_into(out, 0, *fields)
     position = head.size
     for part, size in ((key, key_size), (value, value_size)):
         _LENGTH.pack_into(out, position, -1 if part is None else size)

@@ -14,8 +14,8 @@ Order of the checks, for each partition: named twice (INVALID_REQUEST), timestam
 (UNKNOWN_TOPIC_OR_PARTITION), leadership, leader epoch. Version 0 gives a list of offsets, newest first, at most as many
 as asked: the starts of segments by the time their files were written, and the end.
 
-A client asks -1 and -2 for every few hundred records it reads, so these are answered from memory; a look-up in files
-lets the other clients in before it.
+A client asks -1 and -2 for every few hundred records it reads, so these are answered from memory. A look-up in files
+reads sealed segments in a thread; what it needs of the active one was written lately, and is in the page cache.
 """
 
 from collections import Counter
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from odradek.handlers.registry import answer_for, handles
+from odradek.log.lookup import Lookup
 from odradek.partition import Partition
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
@@ -87,12 +88,14 @@ async def list_offsets(
                     raise BrokerError(Error.UNKNOWN_TOPIC_OR_PARTITION)  # noqa: TRY301 - answered with the others
                 partition.check_leader()
                 partition.check_epoch(asked.current_leader_epoch)
-                if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
-                    await trio.lowlevel.checkpoint()
                 if version == 0:
                     reply.old_style_offsets = _old_style(node, partition, asked, request.body.replica_id)
+                    continue
+                if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
+                    found = await _look_up(partition, asked.timestamp, request.body)
                 else:
-                    reply.timestamp, reply.offset, reply.leader_epoch = _find(partition, asked.timestamp, request.body)
+                    found = _find(partition, asked.timestamp, request.body)
+                reply.timestamp, reply.offset, reply.leader_epoch = found
             except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
                 reply.error_code, _ = answer_for(error, request)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=replies))
@@ -133,10 +136,18 @@ def _find(partition: Partition, timestamp: int, body: ListOffsetsRequest) -> Fou
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = log.log_start_offset
         return -1, start, log.epochs.epoch_of(start)
-    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return NOTHING
-    end = _end(partition, body)
-    found = log.max_timestamp(end) if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp, end)
+    return NOTHING
+
+
+async def _look_up(partition: Partition, timestamp: int, body: ListOffsetsRequest) -> Found:
+    """The record with that timestamp; the other clients are let in before it."""
+    lookup = Lookup(partition.log, None if timestamp == MAX_TIMESTAMP else timestamp, _end(partition, body))
+    if lookup.needs_files:
+        await trio.to_thread.run_sync(lookup.run)
+        partition.check_leader()
+    else:
+        await trio.lowlevel.checkpoint()
+    found = lookup.result()
     return NOTHING if found is None else (found.timestamp, found.offset, found.leader_epoch)
 
 

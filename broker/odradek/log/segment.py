@@ -226,6 +226,21 @@ class Segment:
             self._read_max_timestamp()
         return self._max_timestamp_offset
 
+    @property
+    def known_max_timestamp(self) -> int | None:
+        """The largest timestamp, where it is known without the files."""
+        return None if self._max_timestamp == _UNREAD else self._max_timestamp
+
+    def twin(self, cache: FileCache) -> "Segment":
+        """The same sealed segment with handles and indexes of its own, for another thread. Raises OSError."""
+        twin = Segment.of_file(os.path.dirname(self.path), self.base_offset, self._files, cache)
+        twin.next_offset = self.next_offset
+        return twin
+
+    def learn_max_timestamp(self, twin: "Segment") -> None:
+        """Take what a twin has read."""
+        self._max_timestamp, self._max_timestamp_offset = twin.max_timestamp, twin.max_timestamp_offset
+
     def _read_max_timestamp(self) -> None:
         """A complete time index ends with the largest timestamp; retention, which asks for it, needs no more of it."""
         last = None if self._indexes else Indexes.load_last_time(self.path[: -len(".log")], self._files)

@@ -1,50 +1,109 @@
-"""Bytes in and out of a non-blocking socket, with as few calls as can be.
+"""Bytes out of a non-blocking socket, with as few calls as can be.
 
-trio's own streams pass a checkpoint at each call, which costs more than the call; here a task only gives way when the
-socket would block. The reader of a busy connection therefore has to give way now and then by itself (`server`).
+What goes without waiting goes at once, in the caller's task or outside of any; only what is left then is for a task to
+await. trio's own streams pass a checkpoint at each call, which costs more than the call.
 
-Replies leave in parts: neighbouring bytes in one `send`, and slices of a log straight from its file by `sendfile`.
+Frames leave in parts: neighbouring bytes in one `send`, and slices of a log straight from its file by `sendfile`.
 """
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import trio
 
 from odradek.log.segment import LogSlice
 from odradek_protocol.codec import Part
 
-__all__ = ["send_all", "send_parts"]
+__all__ = ["Outgoing"]
 
 COPY_BELOW = 32 * 1024
 """Slices smaller than this are read and sent with their neighbours: one call less than sendfile between two sends."""
 
 COLD_PROBE = bytearray(1)
 
+Piece = bytes | LogSlice
 
-async def send_all(sock: socket.socket, data: bytes | memoryview, flags: int = 0) -> None:
-    """Send all of `data`.
 
-    Raises OSError when the peer is gone.
-    """
-    sent = 0
-    view = memoryview(data)
-    while True:
+class Outgoing:
+    """Bytes and log slices on their way to one socket."""
+
+    __slots__ = ("_cold", "_pieces", "_sent", "_sock", "_warm")
+
+    def __init__(self, sock: socket.socket, parts: Iterable[Part]) -> None:
+        """Raises OSError when a small slice cannot be read from its file."""
+        self._sock = sock
+        self._pieces = _gathered(parts)
+        self._sent = 0
+        """Bytes of the first piece that are gone."""
+        self._warm = False
+        """Whether the first piece is a slice that the page cache holds."""
+        self._cold = False
+        """Whether `send_now` stopped because a file has to be read from the disk, and not at a full socket."""
+
+    def send_now(self) -> bool:
+        """Send what goes without waiting; whether that was all.
+
+        Raises OSError when the peer is gone or a file cannot be read.
+        """
+        pieces = self._pieces
         try:
-            sent += sock.send(view[sent:] if sent else view, flags)
+            while pieces:
+                piece = pieces[0]
+                if isinstance(piece, LogSlice):
+                    if not self._send_slice(piece):
+                        return False
+                else:
+                    more = socket.MSG_MORE if len(pieces) > 1 else 0
+                    self._sent += self._sock.send(memoryview(piece)[self._sent :] if self._sent else piece, more)
+                    if self._sent < len(piece):
+                        continue
+                del pieces[0]
+                self._sent = 0
+                self._warm = False
         except BlockingIOError:
-            await trio.lowlevel.wait_writable(sock)
-            continue
-        if sent == len(view):
-            return
+            return False
+        return True
+
+    def _send_slice(self, piece: LogSlice) -> bool:
+        """Send all of a slice; False when the file is not in memory, BlockingIOError when the socket is full."""
+        file = piece.file.fd
+        if not self._warm:
+            self._warm = _is_warm(file, piece.position + self._sent)
+            if not self._warm:
+                self._cold = True
+                return False
+        while self._sent < piece.size:
+            sent = os.sendfile(self._sock.fileno(), file, piece.position + self._sent, piece.size - self._sent)
+            if sent == 0:
+                raise OSError(f"{piece!r} ends before its {piece.size} bytes")
+            self._sent += sent
+        return True
+
+    async def send_rest(self) -> None:
+        """Send what is left, waiting for socket and disk. Raises as `send_now` does."""
+        while True:
+            if self._cold:
+                await self._warm_up()
+            else:
+                await trio.lowlevel.wait_writable(self._sock)
+            if self.send_now():
+                return
+
+    async def _warm_up(self) -> None:
+        """Let the system read the first slice ahead, and wait for its end."""
+        piece = self._pieces[0]
+        assert isinstance(piece, LogSlice)
+        file, start = piece.file.fd, piece.position + self._sent
+        size = piece.size - self._sent
+        await trio.to_thread.run_sync(os.posix_fadvise, file, start, size, os.POSIX_FADV_WILLNEED)
+        await trio.to_thread.run_sync(os.pread, file, 1, start + size - 1)
+        self._cold, self._warm = False, True
 
 
-async def send_parts(sock: socket.socket, parts: Sequence[Part]) -> None:
-    """Send the parts of a frame in order; log slices go by sendfile.
-
-    Raises OSError when the peer is gone or a file cannot be read.
-    """
+def _gathered(parts: Iterable[Part]) -> list[Piece]:
+    """The parts with neighbouring bytes and small slices joined."""
+    pieces: list[Piece] = []
     waiting: list[bytes | bytearray | memoryview] = []
     for part in parts:
         if not isinstance(part, LogSlice):
@@ -52,32 +111,13 @@ async def send_parts(sock: socket.socket, parts: Sequence[Part]) -> None:
         elif part.size < COPY_BELOW:
             waiting.append(part.read_bytes())
         else:
-            await send_all(sock, b"".join(waiting), socket.MSG_MORE)
-            waiting.clear()
-            await _send_slice(sock, part)
+            if waiting:
+                pieces.append(b"".join(waiting))
+                waiting.clear()
+            pieces.append(part)
     if waiting:
-        await send_all(sock, b"".join(waiting))
-
-
-async def _send_slice(sock: socket.socket, part: LogSlice) -> None:
-    position, end = part.position, part.position + part.size
-    out, file = sock.fileno(), part.file.fd
-    warm = _is_warm(file, position)
-    while position < end:
-        try:
-            if warm:
-                sent = os.sendfile(out, file, position, end - position)
-            else:
-                await trio.to_thread.run_sync(os.posix_fadvise, file, position, end - position, os.POSIX_FADV_WILLNEED)
-                await trio.to_thread.run_sync(os.pread, file, 1, end - 1)
-                warm = True
-                continue
-        except BlockingIOError:
-            await trio.lowlevel.wait_writable(sock)
-            continue
-        if sent == 0:
-            raise OSError(f"{part!r} ends before its {part.size} bytes")
-        position += sent
+        pieces.append(b"".join(waiting))
+    return pieces
 
 
 def _is_warm(file: int, position: int) -> bool:

@@ -28,7 +28,7 @@ ANY_NODE = -1
 
 
 @handles(ApiVersionsRequest)
-async def api_versions(
+def api_versions(
     node: "Node",
     connection: "Connection",
     request: Request[ApiVersionsRequest],

@@ -19,8 +19,8 @@ KIP-110 (v10: zstd), KIP-227 (v7: sessions), KIP-320 (v9, v12), KIP-392 (v11), K
 have null records.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -70,11 +70,13 @@ class _Round:
 
 
 @handles(FetchRequest)
-async def fetch(node: "Node", connection: "Connection", request: Request[FetchRequest]) -> FetchResponse:
+def fetch(
+    node: "Node", connection: "Connection", request: Request[FetchRequest]
+) -> FetchResponse | Coroutine[Any, Any, FetchResponse]:
     """Answer a Fetch."""
     body = request.body
     if request.version < FIRST_WITH_BATCHES:
-        return await _fetch_message_sets(node, request)
+        return _fetch_message_sets(node, request)
     uses_ids = request.version >= FIRST_WITH_TOPIC_IDS
     try:
         session, targets, incremental = node.fetch_sessions.resolve(body, uses_ids, node.clock.now_ms())
@@ -83,9 +85,43 @@ async def fetch(node: "Node", connection: "Connection", request: Request[FetchRe
     max_bytes = min(body.max_bytes, node.config.fetch_max_bytes)
     found = _look(node, request, targets, max_bytes)
     if found.size_bytes < body.min_bytes and body.max_wait_ms > 0 and not found.failed and targets:
-        found = await _look_on(node, request, session, found, max_bytes)
+        return _wait(node, request, session, targets, incremental=incremental)
     if request.version < FIRST_WITH_ZSTD:
         _refuse_formats(node, found, request)
+    return _response(session, found, incremental=incremental)
+
+
+async def _wait(
+    node: "Node",
+    request: Request[FetchRequest],
+    session: FetchSession | None,
+    targets: Sequence[FetchTarget],
+    *,
+    incremental: bool,
+) -> FetchResponse:
+    """Look again as bytes come, until there are `min_bytes`, something fails or the time is over.
+
+    The first look is behind the switch to the connection's task, before which others may have had their turn.
+    """
+    body = request.body
+    max_bytes = min(body.max_bytes, node.config.fetch_max_bytes)
+    deadline = trio.current_time() + body.max_wait_ms / 1000
+    found = _look(node, request, targets, max_bytes)
+    while found.size_bytes < body.min_bytes and not found.failed:
+        left = deadline - trio.current_time()
+        if left <= 0 or node.stopping:
+            break
+        await wait_on(found.watched, Waiter(body.min_bytes - found.size_bytes), left)
+        if session is not None:
+            targets = list(session.targets.values())
+        found = _look(node, request, targets, max_bytes)
+    if request.version < FIRST_WITH_ZSTD:
+        _refuse_formats(node, found, request)
+    return _response(session, found, incremental=incremental)
+
+
+def _response(session: FetchSession | None, found: _Round, *, incremental: bool) -> FetchResponse:
+    """What is told: in a session, of what it did not know yet."""
     told = found.found
     if session is not None:
         for target, data in found.found:
@@ -97,24 +133,6 @@ async def fetch(node: "Node", connection: "Connection", request: Request[FetchRe
             for target, data in found.found:
                 target.must_tell(data)
     return FetchResponse(session_id=session.id if session is not None else 0, responses=_by_topic(told))
-
-
-async def _look_on(
-    node: "Node", request: Request[FetchRequest], session: FetchSession | None, found: _Round, max_bytes: int
-) -> _Round:
-    """Look again whenever there is more, until there are `min_bytes` or `max_wait_ms` are over."""
-    body = request.body
-    targets: Sequence[FetchTarget] = [target for target, _ in found.found]
-    deadline = trio.current_time() + body.max_wait_ms / 1000
-    while found.size_bytes < body.min_bytes and not found.failed:
-        left = deadline - trio.current_time()
-        if left <= 0 or node.stopping:
-            break
-        await wait_on(found.watched, Waiter(body.min_bytes - found.size_bytes), left)
-        if session is not None:
-            targets = list(session.targets.values())
-        found = _look(node, request, targets, max_bytes)
-    return found
 
 
 async def _fetch_message_sets(node: "Node", request: Request[FetchRequest]) -> FetchResponse:

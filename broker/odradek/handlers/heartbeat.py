@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @handles(HeartbeatRequest)
-async def heartbeat(node: "Node", connection: "Connection", request: Request[HeartbeatRequest]) -> HeartbeatResponse:
+def heartbeat(node: "Node", connection: "Connection", request: Request[HeartbeatRequest]) -> HeartbeatResponse:
     """Answer a Heartbeat request."""
     body = request.body
     try:

@@ -19,8 +19,8 @@ reads sealed segments in a thread; what it needs of the active one was written l
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Container, Coroutine, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -68,38 +68,85 @@ NOTHING: Found = (-1, -1, -1)
 
 
 @handles(ListOffsetsRequest)
-async def list_offsets(
+def list_offsets(
     node: "Node", connection: "Connection", request: Request[ListOffsetsRequest]
-) -> ListOffsetsResponse:
+) -> ListOffsetsResponse | Coroutine[Any, Any, ListOffsetsResponse]:
     """Answer a ListOffsets."""
-    version = request.version
+    body = request.body
+    for topic in body.topics:
+        for asked in topic.partitions:
+            if _reads_files(asked):
+                return _look_up(node, request)
+    repeated = _repeated(body)
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[_reply(node, request, topic.name, asked, repeated) for asked in _once(topic.partitions)],
+            )
+            for topic in body.topics
+        ]
+    )
+
+
+async def _look_up(node: "Node", request: Request[ListOffsetsRequest]) -> ListOffsetsResponse:
+    """The answer where some of it stands in files."""
     repeated = _repeated(request.body)
     topics = []
     for topic in request.body.topics:
         replies = []
         for asked in _once(topic.partitions):
-            index = asked.partition_index
-            reply = ListOffsetsPartitionResponse(partition_index=index, error_code=0, old_style_offsets=())
-            replies.append(reply)
-            try:
-                _check(asked, version, (topic.name, index) in repeated)
-                partition = node.partitions.get(topic.name, index)
-                if partition is None:
-                    raise BrokerError(Error.UNKNOWN_TOPIC_OR_PARTITION)  # noqa: TRY301 - answered with the others
-                partition.check_leader()
-                partition.check_epoch(asked.current_leader_epoch)
-                if version == 0:
-                    reply.old_style_offsets = _old_style(node, partition, asked, request.body.replica_id)
-                    continue
-                if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
-                    found = await _look_up(partition, asked.timestamp, request.body)
-                else:
-                    found = _find(partition, asked.timestamp, request.body)
-                reply.timestamp, reply.offset, reply.leader_epoch = found
-            except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
-                reply.error_code, _ = answer_for(error, request)
+            lookup = None
+            if _reads_files(asked):
+                lookup = await _search(node, topic.name, asked, request.body)
+            replies.append(_reply(node, request, topic.name, asked, repeated, lookup))
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=replies))
     return ListOffsetsResponse(topics=topics)
+
+
+async def _search(node: "Node", topic: str, asked: ListOffsetsPartition, body: ListOffsetsRequest) -> Lookup | None:
+    """Look for the timestamp in sealed segments; let the other clients in before the rest, in any case."""
+    partition = node.partitions.get(topic, asked.partition_index)
+    lookup = None if partition is None else _lookup(partition, asked.timestamp, body)
+    if lookup is not None and lookup.needs_files:
+        await trio.to_thread.run_sync(lookup.run)
+    else:
+        await trio.lowlevel.checkpoint()
+    return lookup
+
+
+def _lookup(partition: Partition, timestamp: int, body: ListOffsetsRequest) -> Lookup:
+    return Lookup(partition.log, None if timestamp == MAX_TIMESTAMP else timestamp, _end(partition, body))
+
+
+def _reads_files(asked: ListOffsetsPartition) -> bool:
+    return asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP
+
+
+def _reply(
+    node: "Node",
+    request: Request[ListOffsetsRequest],
+    topic: str,
+    asked: ListOffsetsPartition,
+    repeated: Container[tuple[str, int]],
+    lookup: Lookup | None = None,
+) -> ListOffsetsPartitionResponse:
+    index = asked.partition_index
+    reply = ListOffsetsPartitionResponse(partition_index=index, error_code=0, old_style_offsets=())
+    try:
+        _check(asked, request.version, (topic, index) in repeated)
+        partition = node.partitions.get(topic, index)
+        if partition is None:
+            raise BrokerError(Error.UNKNOWN_TOPIC_OR_PARTITION)  # noqa: TRY301 - answered with the others
+        partition.check_leader()
+        partition.check_epoch(asked.current_leader_epoch)
+        if request.version == 0:
+            reply.old_style_offsets = _old_style(node, partition, asked, request.body.replica_id)
+        else:
+            reply.timestamp, reply.offset, reply.leader_epoch = _find(partition, asked.timestamp, request.body, lookup)
+    except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
+        reply.error_code, _ = answer_for(error, request)
+    return reply
 
 
 def _once(partitions: Sequence[ListOffsetsPartition]) -> Iterable[ListOffsetsPartition]:
@@ -129,24 +176,17 @@ def _end(partition: Partition, body: ListOffsetsRequest) -> int:
     return partition.last_stable_offset if body.isolation_level == READ_COMMITTED else partition.high_watermark
 
 
-def _find(partition: Partition, timestamp: int, body: ListOffsetsRequest) -> Found:
+def _find(partition: Partition, timestamp: int, body: ListOffsetsRequest, lookup: Lookup | None) -> Found:
     log = partition.log
     if timestamp == LATEST:
         return -1, _end(partition, body), partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = log.log_start_offset
         return -1, start, log.epochs.epoch_of(start)
-    return NOTHING
-
-
-async def _look_up(partition: Partition, timestamp: int, body: ListOffsetsRequest) -> Found:
-    """The record with that timestamp; the other clients are let in before it."""
-    lookup = Lookup(partition.log, None if timestamp == MAX_TIMESTAMP else timestamp, _end(partition, body))
-    if lookup.needs_files:
-        await trio.to_thread.run_sync(lookup.run)
-        partition.check_leader()
-    else:
-        await trio.lowlevel.checkpoint()
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return NOTHING
+    if lookup is None or lookup.log is not log:
+        lookup = _lookup(partition, timestamp, body)
     found = lookup.result()
     return NOTHING if found is None else (found.timestamp, found.offset, found.leader_epoch)
 

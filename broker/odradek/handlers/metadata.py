@@ -15,8 +15,8 @@ In v0, a partition with a dead replica is REPLICA_NOT_AVAILABLE.
 KIP-112 (v5), KIP-320 (v7), KIP-430 (v8), KIP-516 (v10, v12), KIP-700 (v11), KIP-1102 (v13).
 """
 
-from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Container, Coroutine, Hashable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from odradek.cluster.advertised import reachable_brokers
 from odradek.cluster.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
@@ -46,20 +46,25 @@ FIRST_WITH_TOPICS_BY_ID = 12
 
 
 @handles(MetadataRequest)
-async def metadata(
+def metadata(
     node: "Node", connection: "Connection", request: Request[MetadataRequest]
-) -> MetadataResponse | EncodedReply:
+) -> EncodedReply | Coroutine[Any, Any, MetadataResponse | EncodedReply]:
     """Answer a Metadata request."""
     body = request.body
-    wanted = body.topics
     asked = (
-        None if wanted is None else tuple([(topic.name, topic.topic_id) for topic in wanted]),
+        None if body.topics is None else tuple([(topic.name, topic.topic_id) for topic in body.topics]),
         body.include_topic_authorized_operations,
         body.include_cluster_authorized_operations,
     )
-    known = node.metadata_replies.find(connection, request, asked)
-    if known is not None:
-        return known
+    return node.metadata_replies.find(connection, request, asked) or _make(node, connection, request, asked)
+
+
+async def _make(
+    node: "Node", connection: "Connection", request: Request[MetadataRequest], asked: Hashable
+) -> MetadataResponse | EncodedReply:
+    """A reply that is not kept yet."""
+    body = request.body
+    wanted = body.topics
     revision = node.view.revision
     if wanted is None or (request.version == 0 and not wanted):
         found: list[_Found] = list(node.view.topics.values())

@@ -46,7 +46,7 @@ NO_OFFSETS = GroupOffsets()
 
 
 @handles(OffsetFetchRequest)
-async def offset_fetch(
+def offset_fetch(
     node: "Node",
     connection: "Connection",
     request: Request[OffsetFetchRequest],

@@ -10,9 +10,10 @@ Order of the checks: acks; topic (UNKNOWN_TOPIC_OR_PARTITION, for an id that is 
 internal one (INVALID_TOPIC_EXCEPTION); that there is one batch of the current format (INVALID_RECORD); zstd below v7
 (UNSUPPORTED_COMPRESSION_TYPE); a transactional id for a transactional batch (TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
 leadership; min.insync.replicas for acks=all; what `Log.append_as_leader` checks.
-Missing records are an INVALID_RECORD. Nothing is awaited between two appends, unless records have to take another form
-before, and a connection's next request waits for this one: its batches lie in the log in the order in which they were
-sent.
+Missing records are an INVALID_RECORD. Records that need another form are converted first; from then on nothing is
+awaited before the last partition is appended, and a connection's next request waits for this one: its batches lie in
+the log in the order in which they were sent. In a request for several partitions of which the first one needs no other
+codec, the others get theirs while they are appended.
 
 Message sets of format 0 and 1 come with versions 0 to 2, and are stored as one RecordBatch v2. There a v2 is taken too,
 since there are clients that send it, and there is no error for it on Kafka.
@@ -20,7 +21,8 @@ since there are clients that send it, and there is no error for it on Kafka.
 KIP-98 (idempotence), KIP-110 (zstd), KIP-467 (record errors), KIP-516 (v13: topic ids).
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Mapping
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -74,26 +76,37 @@ WITHOUT_LOG_START = frozenset(
 )
 """Errors of an append whose reply does not tell the log start offset."""
 
+_Appended = tuple[Partition, AppendResult, PartitionProduceResponse]
+"""What has to become safe before it is answered."""
+
 
 @handles(ProduceRequest)
-async def produce(node: "Node", connection: "Connection", request: Request[ProduceRequest]) -> ProduceResponse | None:
+def produce(
+    node: "Node",
+    connection: "Connection",
+    request: Request[ProduceRequest],
+    refused: Mapping[int, Exception] | None = None,
+) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None:
     """Answer a Produce; None for acks=0.
 
-    Raises CloseConnection when an append with acks=0 failed.
+    `refused` tells that the records have the form that they need already, and (by the id of the partition's data) why
+    some cannot have it. Raises CloseConnection when an append with acks=0 failed.
     """
     body = request.body
-    appended: list[tuple[Partition, AppendResult, PartitionProduceResponse]] = []
-    topics = []
+    if refused is None and request.version < FIRST_WITH_BATCHES:
+        return _produce_converted(node, connection, request)
+    appended: list[_Appended] = []
+    topics: list[TopicProduceResponse] = []
     for topic in body.topic_data:
-        replies = []
+        replies: list[PartitionProduceResponse] = []
         for data in topic.partition_data:
             partition = None
             try:
-                if request.version < FIRST_WITH_BATCHES:
-                    await _raise_format(node, request, topic, data)
+                if refused and id(data) in refused:
+                    raise refused[id(data)]  # noqa: TRY301 - answered with the others
                 partition, records, batch = _admit(node, request, topic, data)
-                if partition.config.compression_type != "producer":
-                    records, batch = await recompress(partition, records, batch)
+                if refused is None and partition.config.compression_type != "producer" and not (topics or replies):
+                    return _produce_converted(node, connection, request)
                 result = partition.append(records, batch=batch)
             except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
                 replies.append(_refusal(request, partition, data.index, error))
@@ -110,13 +123,25 @@ async def produce(node: "Node", connection: "Connection", request: Request[Produ
                 appended.append((partition, result, reply))
         topics.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=replies))
     if appended:
-        deadline = trio.current_time() + body.timeout_ms / 1000
-        for partition, result, reply in appended:
-            await _settle(partition, result, reply, request, deadline)
-    if body.acks == ACKS_NONE:
+        return _settle_all(appended, topics, request)
+    return _response(topics, request)
+
+
+def _response(topics: list[TopicProduceResponse], request: Request[ProduceRequest]) -> ProduceResponse | None:
+    if request.body.acks == ACKS_NONE:
         _close_if_refused(topics, request)
         return None
     return ProduceResponse(responses=topics)
+
+
+async def _settle_all(
+    appended: list[_Appended], topics: list[TopicProduceResponse], request: Request[ProduceRequest]
+) -> ProduceResponse | None:
+    """Answer when every append is as safe as is asked, or the time is over."""
+    deadline = trio.current_time() + request.body.timeout_ms / 1000
+    for partition, result, reply in appended:
+        await _settle(partition, result, reply, request, deadline)
+    return _response(topics, request)
 
 
 def _admit(
@@ -152,13 +177,32 @@ def _admit(
     return partition, records, batch
 
 
-async def _raise_format(
+async def _produce_converted(
+    node: "Node", connection: "Connection", request: Request[ProduceRequest]
+) -> ProduceResponse | None:
+    """Answer a Produce whose records need another form than they have, after giving it to them."""
+    refused: dict[int, Exception] = {}
+    for topic in request.body.topic_data:
+        for data in topic.partition_data:
+            try:
+                await _convert(node, request, topic, data)
+            except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
+                refused[id(data)] = error
+    answer = produce(node, connection, request, refused)
+    return await answer if isinstance(answer, Coroutine) else answer
+
+
+async def _convert(
     node: "Node", request: Request[ProduceRequest], topic: TopicProduceData, data: PartitionProduceData
 ) -> None:
-    """Let `data` have a batch for the message set that an old client sent; what is refused without it is left alone."""
-    partition = node.partitions.get(topic.name, data.index)
-    if partition is not None and data.records is not None and request.body.acks in ALL_ACKS:
-        data.records = await raise_format(partition, data.records)
+    """Let `data` have a batch for the message set of an old client, in the codec that the topic wants."""
+    if request.version < FIRST_WITH_BATCHES:
+        old = node.partitions.get(topic.name, data.index)
+        if old is not None and data.records is not None and request.body.acks in ALL_ACKS:
+            data.records = await raise_format(old, data.records)
+    partition, records, batch = _admit(node, request, topic, data)
+    if partition.config.compression_type != "producer":
+        data.records, _ = await recompress(partition, records, batch)
 
 
 def _refusal(

@@ -1,7 +1,10 @@
 """Which function answers which request.
 
     @handles(HeartbeatRequest)
-    async def heartbeat(node, connection, request): ...
+    def heartbeat(node, connection, request): ...
+
+A handler that may have to wait is `async`; one that seldom has to is a function that gives its answer, or a coroutine
+for it where it has to wait. What is answered without a coroutine is answered without a switch to another task.
 
 `load_all` imports every module beside this one. An API is served when both its message and its handler are there;
 `served` is what ApiVersions tells.
@@ -10,7 +13,7 @@
 import importlib
 import logging
 import pkgutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from odradek import handlers as package
@@ -26,8 +29,8 @@ __all__ = ["CloseConnection", "Handler", "answer_for", "handles", "load_all", "r
 
 log = logging.getLogger(__name__)
 
-Handler = Callable[["Node", "Connection", Request[Any]], Awaitable[Any]]
-F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
+Handler = Callable[["Node", "Connection", Request[Any]], Any]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CloseConnection(Exception):  # noqa: N818 - says what to do, and is no error of anybody's

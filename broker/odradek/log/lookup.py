@@ -24,10 +24,10 @@ _HANDLES = 2
 class Lookup:
     """One look-up: of the first record at or behind `timestamp`, or (None) of the one with the largest timestamp."""
 
-    __slots__ = ("_candidates", "_end_offset", "_failed", "_found", "_log", "_sealed", "_timestamp", "_twins")
+    __slots__ = ("_candidates", "_end_offset", "_failed", "_found", "_sealed", "_timestamp", "_twins", "log")
 
     def __init__(self, log: "Log", timestamp: int | None, end_offset: int) -> None:
-        self._log = log
+        self.log = log
         self._timestamp = timestamp
         self._end_offset = end_offset
         *self._sealed, active = log.segments
@@ -55,7 +55,7 @@ class Lookup:
                 twin = segment.twin(cache)
                 self._twins.append(twin)
                 if self._timestamp is not None and twin.max_timestamp >= self._timestamp:
-                    self._found = timestamps.find_timestamp(twin, self._timestamp, self._log.log_start_offset)
+                    self._found = timestamps.find_timestamp(twin, self._timestamp, self.log.log_start_offset)
                     if self._found is not None:
                         return
             if self._timestamp is None:
@@ -65,7 +65,7 @@ class Lookup:
 
     def result(self) -> "TimestampOffset | None":
         """The record, None when there is none below the end offset. Raises KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE."""
-        log = self._log
+        log = self.log
         *sealed, active = log.segments
         found = None
         if not self._failed and sealed[: len(self._sealed)] == self._sealed:

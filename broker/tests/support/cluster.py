@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from inspect import iscoroutine
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,8 @@ async def ask(node: Cluster, body: Any, version: int | None = None, dialled: Dia
     flexible = version >= api.flexible
     sent = decode(api.request, version, encode(body, version, flexible=flexible), flexible=flexible)
     handler: Any = registered[api.key]
-    reply = await handler(node, dialled or Dialled(), Request(api, version, 1, "probe", sent))
+    reply = handler(node, dialled or Dialled(), Request(api, version, 1, "probe", sent))
+    if iscoroutine(reply):
+        reply = await reply
     data = reply.data if isinstance(reply, EncodedReply) else encode(reply, version, flexible=flexible)
     return decode(api.response, version, data, flexible=flexible)

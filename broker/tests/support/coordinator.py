@@ -8,6 +8,7 @@ A request passes through the codec in both directions, as it would on a connecti
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from inspect import iscoroutine
 from pathlib import Path
 from typing import Any, cast
 
@@ -101,7 +102,9 @@ class GroupNode:
         flexible = version >= api.flexible
         received = decode(type(body), version, encode(body, version, flexible=flexible), flexible=flexible)
         request = Request(api, version, 1, client_id, received)
-        reply = await registry.registered[api.key](cast(Any, self), self.connection, request)
+        reply = registry.registered[api.key](cast(Any, self), self.connection, request)
+        if iscoroutine(reply):
+            reply = await reply
         return decode(api.response, version, encode(reply, version, flexible=flexible), flexible=flexible)
 
     async def until_loaded(self) -> None:

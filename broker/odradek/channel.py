@@ -1,0 +1,351 @@
+"""One connection: receive, decode, handle, send; and who does it, the poller or a task.
+
+A request is answered before the next one of its connection is taken, so replies leave in the order of their requests
+(KoP#113 shows what happens otherwise), and a request passes no queue and no other thread.
+
+Most requests are answered without waiting for anything. The poller serves those, for all connections, in its own task:
+switching to a task of the connection would cost as much as a small request does. What has to wait goes on in the
+connection's task:
+
+    parked   --(the poller: bytes are there)-->   served by the poller, and parked again
+    parked   --(a handler gives a coroutine, the socket is full, memory is short)-->   the task, which awaits that,
+             goes on with what was received behind it, and parks when that is answered
+    parked   --(the client closes; the bytes make no sense; a fault)-->   the task, which ends
+
+Replies to requests that came together leave together.
+"""
+
+import logging
+import socket
+from collections.abc import Coroutine, Sequence
+from enum import Enum, auto
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from odradek.handlers.registry import CloseConnection, answer_for, registered
+from odradek.transport import Outgoing
+from odradek_protocol.codec import Part
+from odradek_protocol.connection import Buffers, Request, ServerConnection
+from odradek_protocol.errors import ProtocolError
+from odradek_protocol.schema import Api
+
+if TYPE_CHECKING:
+    from odradek.node import Node
+    from odradek.poller import Poller
+
+__all__ = ["Channel", "Connection", "ReceiveMemory", "top_level_error"]
+
+log = logging.getLogger(__name__)
+
+FETCH = 1
+"""The one API whose replies hold slices of a log."""
+
+TURNS_IN_A_ROW = 16
+"""Requests served and pieces received of one connection before the others get a turn, while bytes keep coming."""
+
+REPLIES_TOGETHER = 8
+"""Replies that may wait for the requests behind theirs: a reply is late by as many small requests at most."""
+
+
+Wait = Coroutine[Any, Any, None]
+"""What the task of a connection has to await before the connection can go on."""
+
+
+class Turn(Enum):
+    """How a turn of a connection ended."""
+
+    ANSWERED = auto()
+    """Everything that was received is answered; the poller tells when more comes."""
+    MORE = auto()
+    """There may be more to do at once; it is the others' turn."""
+    CLOSED = auto()
+    """The client closed the connection, or the broker stops."""
+
+
+class Connection:
+    """What handlers may know of a connection.
+
+    `listener` is the name of the listener, `local_host` and `local_port` the address that the client dialled, `peer`
+    the client's address in Kafka's form (`/127.0.0.1`), `principal` who it is.
+    """
+
+    __slots__ = ("listener", "local_host", "local_port", "peer", "principal")
+
+    def __init__(self, listener: str, local: tuple[str, int], peer: str) -> None:
+        self.listener = listener
+        self.local_host, self.local_port = local
+        self.peer = peer
+        self.principal = "User:ANONYMOUS"
+
+
+class ReceiveMemory:
+    """The memory that requests are received into, by all connections: `queued.max.request.bytes` of it, -1 for any."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.buffers = Buffers()
+        self._limit_bytes = limit_bytes
+        self._waiting = trio.lowlevel.ParkingLot()
+
+    def is_short_for(self, frames: ServerConnection) -> bool:
+        """Whether a connection has to wait before it borrows a buffer; one that has a buffer goes on with it."""
+        return 0 < self._limit_bytes <= self.buffers.lent_bytes and not frames.holds_buffer
+
+    async def wait_for(self, frames: ServerConnection) -> None:
+        """Wait until others have given buffers back; the last one in may pass the limit."""
+        while self.is_short_for(frames):
+            await self._waiting.park()
+
+    def given_back(self) -> None:
+        """Let those who wait look again."""
+        if self._waiting:
+            self._waiting.unpark_all()
+
+
+class Channel:
+    """A connection and who serves it."""
+
+    __slots__ = (
+        "_frames",
+        "_idle_rounds",
+        "_memory",
+        "_node",
+        "_poller",
+        "_replies",
+        "_scope",
+        "_stopping",
+        "_task",
+        "_turn",
+        "_watched",
+        "connection",
+        "sock",
+    )
+
+    def __init__(
+        self, node: "Node", poller: "Poller", memory: ReceiveMemory, connection: Connection, sock: socket.socket
+    ) -> None:
+        self.connection = connection
+        self.sock = sock
+        self._node = node
+        self._poller = poller
+        self._memory = memory
+        self._frames = ServerConnection(memory.buffers, node.config.socket_request_max_bytes)
+        self._replies: list[bytes] = []
+        self._scope = trio.CancelScope()
+        self._stopping = False
+        self._idle_rounds = 0
+        self._watched = False
+        """Whether the poller has the connection."""
+        self._task: trio.lowlevel.Task | None = None
+        """The connection's task, while it is parked."""
+        self._turn: Turn | Wait | Exception = Turn.ANSWERED
+        """What the poller left to the task."""
+
+    async def run(self) -> None:
+        """Serve the connection until the client closes it, it is closed from here, or something is wrong with it."""
+        try:
+            with self._scope:
+                await self._serve_parked()
+        except (ProtocolError, CloseConnection) as error:
+            log.info("closing the connection of %s: %s", self.connection.peer, error)
+        except OSError as error:
+            log.debug("lost the connection of %s: %s", self.connection.peer, error)
+        except Exception:
+            log.exception("closing the connection of %s", self.connection.peer)
+        finally:
+            if self._watched:
+                self._poller.remove(self)
+            self._frames.close()
+            self._memory.given_back()
+            self.sock.close()
+
+    def close(self) -> None:
+        """End the connection's task, whatever it waits for."""
+        self._scope.cancel()
+
+    def stop(self, deadline: float) -> None:
+        """Close the connection; a request at work may be answered until `deadline`, in trio's time."""
+        self._stopping = True
+        if self._task is not None:
+            self._scope.cancel()
+        else:
+            self._scope.deadline = deadline
+
+    def is_idle(self, rounds: int) -> bool:
+        """Whether no request came since this was asked `rounds` times before."""
+        self._idle_rounds += 1
+        return self._idle_rounds > rounds
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether the poller is to serve the connection."""
+        return self._task is not None
+
+    def serve_now(self) -> bool:
+        """Serve what has come without waiting, as the poller; whether there may be more to do at once.
+
+        What cannot be done without waiting goes to the task. A connection whose task is at work is not watched.
+        """
+        task = self._task
+        if task is None:
+            self._watched = False
+            self._poller.remove(self)
+            return False
+        turn: Turn | Wait | Exception
+        try:
+            turn = self._serve(receive=True)
+        except Exception as error:  # noqa: BLE001 - raised again by the task
+            turn = error
+        if turn is Turn.ANSWERED:
+            return False
+        if turn is Turn.MORE:
+            return True
+        self._turn = turn
+        self._task = None
+        trio.lowlevel.reschedule(task)
+        return False
+
+    async def _serve_parked(self) -> None:
+        while not self._stopping:
+            turn = await self._park()
+            while turn is not Turn.ANSWERED:
+                if turn is Turn.CLOSED:
+                    return
+                if turn is Turn.MORE:
+                    await trio.lowlevel.checkpoint()
+                else:
+                    await turn
+                    if self._stopping:
+                        return
+                turn = self._serve(receive=False)
+
+    async def _park(self) -> "Turn | Wait":
+        """Leave the connection to the poller; give what it leaves to the task. Raises what was wrong."""
+        self._task = trio.lowlevel.current_task()
+        if not self._watched:
+            self._watched = True
+            self._poller.add(self)
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            self._task = None
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(abort)
+        turn, self._turn = self._turn, Turn.ANSWERED
+        if isinstance(turn, Exception):
+            raise turn
+        return turn
+
+    def _serve(self, *, receive: bool) -> "Turn | Wait":
+        """Serve what was received, and then what can be received; without the latter where the poller is to tell.
+
+        Raises ProtocolError, CloseConnection and OSError, with the replies sent that were made before.
+        """
+        frames = self._frames
+        try:
+            for _ in range(TURNS_IN_A_ROW):
+                request = frames.next_request()
+                if request is not None:
+                    wait = self._answer(request)
+                    if wait is not None:
+                        return wait
+                    continue
+                if self._replies and (unsent := self._send()) is not None:
+                    return unsent.send_rest()
+                if not receive:
+                    return self._answered()
+                if self._memory.is_short_for(frames):
+                    return self._memory.wait_for(frames)
+                buffer = frames.receive_buffer()
+                try:
+                    size = self.sock.recv_into(buffer)
+                except BlockingIOError:
+                    return self._answered()
+                if size == 0:
+                    return Turn.CLOSED
+                frames.received(size)
+                # Where there is room left, nothing more is there: the poller would have to be asked anyway.
+                receive = size == len(buffer)
+        except (ProtocolError, CloseConnection):
+            self._send()
+            raise
+        unsent = self._send()
+        return Turn.MORE if unsent is None else unsent.send_rest()
+
+    def _answered(self) -> Turn:
+        self._frames.release()
+        self._memory.given_back()
+        return Turn.ANSWERED
+
+    def _answer(self, request: Request[Any]) -> "Wait | None":
+        """Answer a request; where that has to wait for something, give what is to be awaited."""
+        self._idle_rounds = 0
+        handler = registered.get(request.api.key)
+        if handler is None:
+            raise ProtocolError(f"{request.api.name} is not served")
+        try:
+            answer = handler(self._node, self.connection, request)
+        except (CloseConnection, ProtocolError):
+            raise
+        except Exception as error:  # noqa: BLE001 - answered, and logged
+            answer = top_level_error(request.api, error, request)
+        if type(answer) is CoroutineType:
+            return self._finish(request, answer)
+        unsent = self._reply(request, answer)
+        return None if unsent is None else unsent.send_rest()
+
+    async def _finish(self, request: Request[Any], answer: "CoroutineType[Any, Any, Any]") -> None:
+        """Await the answer to a request, and send it; first the replies that are ready."""
+        if (unsent := self._send()) is not None:
+            await unsent.send_rest()
+        try:
+            response = await answer
+        except (CloseConnection, ProtocolError):
+            raise
+        except Exception as error:  # noqa: BLE001 - answered, and logged
+            response = top_level_error(request.api, error, request)
+        unsent = self._reply(request, response) or self._send()
+        if unsent is not None:
+            await unsent.send_rest()
+
+    def _reply(self, request: Request[Any], response: Any) -> Outgoing | None:
+        """Take a reply to be sent with the next ones, or send it; what the socket does not take is given back."""
+        if response is None:
+            return None
+        if request.api.key == FETCH:
+            return self._send(self._frames.reply_parts(request, response))
+        self._replies.append(self._frames.reply(request, response))
+        return self._send() if len(self._replies) >= REPLIES_TOGETHER else None
+
+    def _send(self, parts: Sequence[Part] = ()) -> Outgoing | None:
+        """Send the replies that are ready, and `parts`; give what the socket does not take at once."""
+        replies = self._replies
+        if not parts and len(replies) == 1:
+            data = replies.pop()
+            try:
+                sent = self.sock.send(data)
+            except BlockingIOError:
+                sent = 0
+            return None if sent == len(data) else Outgoing(self.sock, [data[sent:]])
+        if not parts and not replies:
+            return None
+        outgoing = Outgoing(self.sock, [*replies, *parts])
+        replies.clear()
+        return None if outgoing.send_now() else outgoing
+
+
+def top_level_error(api: Api, error: Exception, request: Request[Any]) -> Any:
+    """A reply that says only that the request failed.
+
+    Raises CloseConnection where the reply, in this version, has no place for an error that concerns all of it.
+    """
+    code, message = answer_for(error, request)
+    fields = api.response.FIELDS  # type: ignore[attr-defined]  # a Struct
+    values = {field.name: field.absent_value for field in fields}
+    if not any(field.name == "error_code" and field.in_version(request.version) for field in fields):
+        raise CloseConnection(f"{request!r} failed: {code.name}")
+    values["error_code"] = code
+    if "error_message" in values:
+        values["error_message"] = message
+    return api.response(**values)

@@ -104,7 +104,7 @@ def produce(
             try:
                 if refused and id(data) in refused:
                     raise refused[id(data)]  # noqa: TRY301 - answered with the others
-                partition, records, batch = _admit(node, request, topic, data)
+                partition, records, batch = _admit(node, request, topic, data, refused is not None)
                 if refused is None and partition.config.compression_type != "producer" and not (topics or replies):
                     return _produce_converted(node, connection, request)
                 result = partition.append(records, batch=batch)
@@ -145,9 +145,16 @@ async def _settle_all(
 
 
 def _admit(
-    node: "Node", request: Request[ProduceRequest], topic: TopicProduceData, data: PartitionProduceData
+    node: "Node",
+    request: Request[ProduceRequest],
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    converted: bool = False,
 ) -> tuple[Partition, memoryview, RecordBatch]:
-    """The partition of `data`, its records and their header, once all has passed that is checked before the log."""
+    """The partition of `data`, its records and their header, once all has passed that is checked before the log.
+
+    `converted` says that the codec is the topic's, and not the client's.
+    """
     acks = request.body.acks
     if acks not in ALL_ACKS:
         raise BrokerError(Error.INVALID_REQUIRED_ACKS)
@@ -165,7 +172,7 @@ def _admit(
     if records is None:
         raise BrokerError(Error.INVALID_RECORD, f"partition {data.index} has no records")
     batch = read_batch(records)
-    if request.version < FIRST_WITH_ZSTD and batch.codec == Codec.ZSTD:
+    if request.version < FIRST_WITH_ZSTD and batch.codec == Codec.ZSTD and not converted:
         raise BrokerError(Error.UNSUPPORTED_COMPRESSION_TYPE, f"Produce version {request.version} has no zstd")
     if batch.is_transactional and request.body.transactional_id is None:
         raise BrokerError(
@@ -200,7 +207,7 @@ async def _convert(
         old = node.partitions.get(topic.name, data.index)
         if old is not None and data.records is not None and request.body.acks in ALL_ACKS:
             data.records = await raise_format(old, data.records)
-    partition, records, batch = _admit(node, request, topic, data)
+    partition, records, batch = _admit(node, request, topic, data, request.version < FIRST_WITH_BATCHES)
     if partition.config.compression_type != "producer":
         data.records, _ = await recompress(partition, records, batch)
 

@@ -1,10 +1,14 @@
-"""Which connections have something to read.
+"""Which connections have something to read, and the moment in which they are served: when trio has nothing to do.
 
-An epoll of its own holds all connections, and is itself what one task of trio waits for. Waiting for each socket by
-itself would cost each request a system call to say so and a switch to another task; a round of requests shares both.
+An epoll of its own holds all connections. trio calls `before_io_wait` when no task can run, and would sleep then until
+something happens or a deadline comes; the poller sleeps in its place, in an epoll that holds trio's too, and serves
+the connections that wake it. So a request that waits for nothing passes no task and no round of trio's loop, which
+would cost more than it does. trio goes on as soon as a task can run, at its next deadline, and when its own epoll has
+something for it.
 """
 
 import select
+import time
 from typing import TYPE_CHECKING
 
 import trio
@@ -14,19 +18,26 @@ if TYPE_CHECKING:
 
 __all__ = ["Poller"]
 
-ROUNDS_IN_A_ROW = 4
-"""How often everybody who is ready is served before the other tasks get a turn."""
-
 READY_AT_ONCE = 16
-"""Connections that are served in one round: with what each may do in its turn, some milliseconds at most."""
+"""Connections that are served between two looks at what else there is: some milliseconds at most."""
+
+LONGEST_SLEEP_S = 86_400.0
+"""trio's own sleeps are longer than epoll takes when there is no deadline."""
 
 
-class Poller:
-    """Serves the connections that are parked with it, as bytes come for them."""
+class Poller(trio.abc.Instrument):
+    """Serves the connections that are parked with it, as bytes come for them.
+
+    To be made where trio runs; `run` has to run while connections are to be served.
+    """
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
         self._channels: dict[int, Channel] = {}
+        self._unfinished: list[Channel] = []
+        self._trio_fd = _trio_epoll_fd()
+        self._trio_token = trio.lowlevel.current_trio_token()
+        self._task_can_run = False
 
     def add(self, channel: "Channel") -> None:
         """Look after a connection from now on, until `remove`."""
@@ -42,19 +53,75 @@ class Poller:
 
     async def run(self) -> None:
         """Serve until cancelled."""
-        epoll, channels = self._epoll, self._channels
-        unfinished: list[Channel] = []
         try:
-            while True:
-                for _ in range(ROUNDS_IN_A_ROW):
-                    ready = [channels[fd] for fd, _ in epoll.poll(0, READY_AT_ONCE)]
-                    if unfinished:
-                        ready += [channel for channel in unfinished if channel.is_parked and channel not in ready]
-                    if not ready:
-                        await trio.lowlevel.wait_readable(epoll.fileno())
-                        break
-                    unfinished = [channel for channel in ready if channel.serve_now()]
-                else:
-                    await trio.lowlevel.checkpoint()
+            if self._trio_fd is None:
+                await self._serve_in_a_task()
+            else:
+                self._epoll.register(self._trio_fd, select.EPOLLIN)
+                trio.lowlevel.add_instrument(self)
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    trio.lowlevel.remove_instrument(self)
         finally:
-            epoll.close()
+            self._epoll.close()
+
+    async def _serve_in_a_task(self) -> None:
+        """What works without trio's epoll: a round of trio's loop for each round of requests."""
+        while True:
+            if not self._unfinished:
+                await trio.lowlevel.wait_readable(self._epoll.fileno())
+            self._serve(0)
+            await trio.lowlevel.checkpoint()
+
+    def task_scheduled(self, task: trio.lowlevel.Task) -> None:  # noqa: ARG002 - trio's signature
+        """trio tells that a task can run."""
+        self._task_can_run = True
+
+    def before_io_wait(self, timeout: float) -> None:
+        """trio tells that it has nothing to do for `timeout` seconds; 0 where it only looks what has come."""
+        if timeout <= 0:
+            self._serve(0)
+            return
+        self._task_can_run = False
+        end = time.perf_counter() + min(timeout, LONGEST_SLEEP_S)
+        left = min(timeout, LONGEST_SLEEP_S)
+        while left > 0 and not self._task_can_run:
+            if self._serve(left):
+                return
+            left = end - time.perf_counter()
+        # trio has settled how long it sleeps after this; a call of its own ends that.
+        self._trio_token.run_sync_soon(_nothing, idempotent=True)
+
+    def _serve(self, timeout_s: float) -> bool:
+        """Wait for connections and serve them once; whether trio's epoll has something for trio."""
+        unfinished, self._unfinished = self._unfinished, []
+        channels = self._channels
+        events = self._epoll.poll(0 if unfinished else timeout_s, READY_AT_ONCE)
+        trios_turn = False
+        ready = []
+        for fd, _ in events:
+            if fd == self._trio_fd:
+                trios_turn = True
+            else:
+                ready.append(channels[fd])
+        if unfinished:
+            ready += [channel for channel in unfinished if channel.is_parked and channel not in ready]
+        for channel in ready:
+            if channel.serve_now():
+                self._unfinished.append(channel)
+        return trios_turn
+
+
+def _trio_epoll_fd() -> int | None:
+    """The epoll in which trio sleeps. trio has no public name for it; without one there is a slower way."""
+    try:
+        runner = trio._core._run.GLOBAL_RUN_CONTEXT.runner  # noqa: SLF001 - see above
+        fd: int = runner.io_manager._epoll.fileno()  # noqa: SLF001 - see above
+    except AttributeError:
+        return None
+    return fd
+
+
+def _nothing() -> None:
+    """What trio is woken with."""

@@ -21,7 +21,7 @@ since there are clients that send it, and there is no error for it on Kafka.
 KIP-98 (idempotence), KIP-110 (zstd), KIP-467 (record errors), KIP-516 (v13: topic ids).
 """
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -80,17 +80,21 @@ _Appended = tuple[Partition, AppendResult, PartitionProduceResponse]
 """What has to become safe before it is answered."""
 
 
+_Refused = dict[int, tuple[Partition | None, Exception]]
+"""By the id of a partition's data, why its records cannot have the form that they need."""
+
+
 @handles(ProduceRequest)
 def produce(
     node: "Node",
     connection: "Connection",
     request: Request[ProduceRequest],
-    refused: Mapping[int, Exception] | None = None,
+    refused: _Refused | None = None,
 ) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None:
     """Answer a Produce; None for acks=0.
 
-    `refused` tells that the records have the form that they need already, and (by the id of the partition's data) why
-    some cannot have it. Raises CloseConnection when an append with acks=0 failed.
+    `refused` is given when all records that can have the form that they need have it. Raises CloseConnection when an
+    append with acks=0 failed.
     """
     body = request.body
     if refused is None and request.version < FIRST_WITH_BATCHES:
@@ -103,7 +107,8 @@ def produce(
             partition = None
             try:
                 if refused and id(data) in refused:
-                    raise refused[id(data)]  # noqa: TRY301 - answered with the others
+                    partition, refusal = refused[id(data)]
+                    raise refusal  # noqa: TRY301 - answered with the others
                 partition, records, batch = _admit(node, request, topic, data, refused is not None)
                 if refused is None and partition.config.compression_type != "producer" and not (topics or replies):
                     return _produce_converted(node, connection, request)
@@ -188,28 +193,32 @@ async def _produce_converted(
     node: "Node", connection: "Connection", request: Request[ProduceRequest]
 ) -> ProduceResponse | None:
     """Answer a Produce whose records need another form than they have, after giving it to them."""
-    refused: dict[int, Exception] = {}
+    refused: _Refused = {}
     for topic in request.body.topic_data:
         for data in topic.partition_data:
-            try:
-                await _convert(node, request, topic, data)
-            except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
-                refused[id(data)] = error
+            await _convert(node, request, topic, data, refused)
     answer = produce(node, connection, request, refused)
     return await answer if isinstance(answer, Coroutine) else answer
 
 
 async def _convert(
-    node: "Node", request: Request[ProduceRequest], topic: TopicProduceData, data: PartitionProduceData
+    node: "Node",
+    request: Request[ProduceRequest],
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    refused: _Refused,
 ) -> None:
     """Let `data` have a batch for the message set of an old client, in the codec that the topic wants."""
-    if request.version < FIRST_WITH_BATCHES:
-        old = node.partitions.get(topic.name, data.index)
-        if old is not None and data.records is not None and request.body.acks in ALL_ACKS:
-            data.records = await raise_format(old, data.records)
-    partition, records, batch = _admit(node, request, topic, data, request.version < FIRST_WITH_BATCHES)
-    if partition.config.compression_type != "producer":
-        data.records, _ = await recompress(partition, records, batch)
+    old = request.version < FIRST_WITH_BATCHES
+    partition = node.partitions.get(topic.name, data.index) if old else None
+    try:
+        if partition is not None and data.records is not None and request.body.acks in ALL_ACKS:
+            data.records = await raise_format(partition, data.records)
+        partition, records, batch = _admit(node, request, topic, data, old)
+        if partition.config.compression_type != "producer":
+            data.records, _ = await recompress(partition, records, batch)
+    except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
+        refused[id(data)] = partition, error
 
 
 def _refusal(

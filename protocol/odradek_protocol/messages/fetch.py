@@ -64,7 +64,9 @@ class PartitionData:
     diverging_epoch: EpochEndOffset = nested(EpochEndOffset, since=12, tag=0, default=NO_DIVERGENCE)
     current_leader: LeaderIdAndEpoch = nested(LeaderIdAndEpoch, since=12, tag=1, default=NO_LEADER)
     snapshot_id: SnapshotId = nested(SnapshotId, since=12, tag=2, default=NO_SNAPSHOT)
-    aborted_transactions: Sequence[AbortedTransaction] | None = array(AbortedTransaction, since=4, nullable_since=4)
+    aborted_transactions: Sequence[AbortedTransaction] | None = array(
+        AbortedTransaction, since=4, nullable_since=4, default=()
+    )
     preferred_read_replica: int = int32(since=11, default=-1)
     records: bytes | memoryview | Records | None = records(nullable_since=0)
 

@@ -13,6 +13,7 @@ import logging
 import resource
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
@@ -49,6 +50,10 @@ WILDCARDS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - recognised, not bou
 GC_THRESHOLDS = (50_000, 20, 100)
 """How many objects, and how many younger collections, are between two collections: a full one walks everything and is a
 pause for every client, while the request path makes no cycles."""
+
+SWITCH_INTERVAL_S = 0.0005
+"""How long a thread that converts records may keep the interpreter while requests wait for it. With Python's 5 ms, a
+small request beside a conversion took 5.4 ms in the median, with this 0.8."""
 
 
 class StartError(Exception):
@@ -241,10 +246,14 @@ async def _stop_on_signal(signals: AsyncIterator[int], node: Node) -> None:
 
 
 def _announce(addresses: Sequence[str]) -> None:
-    """Say on stdout where clients can connect; what was made so far stays, so the collector need not look at it."""
+    """Say on stdout where clients can connect; what was made so far stays, so the collector need not look at it.
+
+    From here on the process is a server, and its interpreter is set up for many waits and short pauses.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     print(f"odradek ready: {' '.join(addresses)}", flush=True)  # noqa: T201 - the line that scripts wait for
 
 

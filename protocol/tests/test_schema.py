@@ -117,7 +117,7 @@ class TestApis:
 
         api = taken[999]
         assert (api.name, api.request, api.response) == ("Point", PointRequest, Point)
-        assert (api.first, api.last, api.flexible, api.advertise_from) == (1, 3, 2, 1)
+        assert (api.first, api.last, api.flexible) == (1, 3, 2)
         assert repr(api) == "Api(999, Point, 1-3)"
         with pytest.raises(TypeError, match="key 999"):
             message(key=999, versions=(0, 0), response=Point)(type("OtherRequest", (), {}))

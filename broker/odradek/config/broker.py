@@ -35,7 +35,6 @@ WITHOUT_EFFECT = frozenset(
         "inter.broker.listener.name",
         "log.preallocate",
         "max.connection.creation.rate",
-        "max.decompressed.message.bytes",
         "replica.high.watermark.checkpoint.interval.ms",
         "transaction.max.timeout.ms",
         "unclean.leader.election.enable",

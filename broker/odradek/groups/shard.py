@@ -22,10 +22,9 @@ from odradek.groups.records import (
 from odradek.log.log import Origin
 from odradek_protocol.errors import Error
 from odradek_protocol.internal.consumer_offsets import OffsetCommitKey
-from odradek_protocol.records.batch import iter_batches
 from odradek_protocol.records.build import NewRecord, build_batch
 from odradek_protocol.records.compression import Codec
-from odradek_protocol.records.read import read_records
+from odradek_protocol.records.formats import iter_any, read_any
 
 if TYPE_CHECKING:
     from odradek.clock import Clock
@@ -79,9 +78,9 @@ class Shard:
             self._next_offset = self._end_offset
             return
         data = memoryview(found.read_bytes())
-        for position, batch in iter_batches(data):
+        for position, batch in iter_any(data):
             if not batch.is_control:
-                for record in read_records(data[position : position + batch.size]):
+                for record in read_any(data[position : position + batch.size]):
                     self._apply(record.key, record.value, record.offset)
             self._next_offset = batch.last_offset + 1
 

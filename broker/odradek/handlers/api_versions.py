@@ -46,7 +46,5 @@ def api_versions(
         return ApiVersionsResponse(error_code=Error.REBOOTSTRAP_REQUIRED, api_keys=())
     return ApiVersionsResponse(
         error_code=Error.NONE,
-        api_keys=[
-            ApiVersion(api_key=api.key, min_version=api.advertise_from, max_version=api.last) for api in served()
-        ],
+        api_keys=[ApiVersion(api_key=api.key, min_version=api.first, max_version=api.last) for api in served()],
     )

@@ -1,4 +1,4 @@
-"""Produce (key 0), v3-13.
+"""Produce (key 0), v0-13.
 
 Appends each partition's batch at once, in the order of the request, and answers when `acks` says so:
 
@@ -10,8 +10,13 @@ Order of the checks: acks; topic (UNKNOWN_TOPIC_OR_PARTITION, for an id that is 
 internal one (INVALID_TOPIC_EXCEPTION); that there is one batch of the current format (INVALID_RECORD); zstd below v7
 (UNSUPPORTED_COMPRESSION_TYPE); a transactional id for a transactional batch (TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
 leadership; min.insync.replicas for acks=all; what `Log.append_as_leader` checks.
-Missing records are an INVALID_RECORD. Nothing is awaited before the last partition is appended, so one connection's
-batches lie in the log in the order in which they were sent.
+Missing records are an INVALID_RECORD. Records that need another form are converted first; from then on nothing is
+awaited before the last partition is appended, and a connection's next request waits for this one: its batches lie in
+the log in the order in which they were sent. In a request for several partitions of which the first one needs no other
+codec, the others get theirs while they are appended.
+
+Message sets of format 0 and 1 come with versions 0 to 2, and are stored as one RecordBatch v2. There a v2 is taken too,
+since there are clients that send it, and there is no error for it on Kafka.
 
 KIP-98 (idempotence), KIP-110 (zstd), KIP-467 (record errors), KIP-516 (v13: topic ids).
 """
@@ -22,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from odradek.cluster.topics import INTERNAL_TOPICS
+from odradek.conversion import raise_format, recompress
 from odradek.handlers.registry import CloseConnection, answer_for, handles
 from odradek.log.errors import RecordErrors
 from odradek.log.log import AppendResult
@@ -45,6 +51,7 @@ if TYPE_CHECKING:
     from odradek.node import Node
     from odradek.server import Connection
 
+FIRST_WITH_BATCHES = 3
 FIRST_WITH_ZSTD = 7
 FIRST_WITH_TOPIC_IDS = 13
 
@@ -54,6 +61,7 @@ ADMIN_CLIENT_ID = "__admin_client"
 ACKS_ALL = -1
 ACKS_NONE = 0
 ACKS_LEADER = 1
+ALL_ACKS = (ACKS_ALL, ACKS_LEADER, ACKS_NONE)
 
 WITHOUT_LOG_START = frozenset(
     {
@@ -72,23 +80,38 @@ _Appended = tuple[Partition, AppendResult, PartitionProduceResponse]
 """What has to become safe before it is answered."""
 
 
+_Refused = dict[int, tuple[Partition | None, Exception]]
+"""By the id of a partition's data, why its records cannot have the form that they need."""
+
+
 @handles(ProduceRequest)
 def produce(
-    node: "Node", connection: "Connection", request: Request[ProduceRequest]
+    node: "Node",
+    connection: "Connection",
+    request: Request[ProduceRequest],
+    refused: _Refused | None = None,
 ) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None:
     """Answer a Produce; None for acks=0.
 
-    Raises CloseConnection when an append with acks=0 failed.
+    `refused` is given when all records that can have the form that they need have it. Raises CloseConnection when an
+    append with acks=0 failed.
     """
     body = request.body
+    if refused is None and request.version < FIRST_WITH_BATCHES:
+        return _produce_converted(node, connection, request)
     appended: list[_Appended] = []
-    topics = []
+    topics: list[TopicProduceResponse] = []
     for topic in body.topic_data:
-        replies = []
+        replies: list[PartitionProduceResponse] = []
         for data in topic.partition_data:
             partition = None
             try:
-                partition, records, batch = _admit(node, request, topic, data)
+                if refused and id(data) in refused:
+                    partition, refusal = refused[id(data)]
+                    raise refusal  # noqa: TRY301 - answered with the others
+                partition, records, batch = _admit(node, request, topic, data, refused is not None)
+                if refused is None and partition.config.compression_type != "producer" and not (topics or replies):
+                    return _produce_converted(node, connection, request)
                 result = partition.append(records, batch=batch)
             except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
                 replies.append(_refusal(request, partition, data.index, error))
@@ -129,11 +152,18 @@ async def _settle_all(
 
 
 def _admit(
-    node: "Node", request: Request[ProduceRequest], topic: TopicProduceData, data: PartitionProduceData
+    node: "Node",
+    request: Request[ProduceRequest],
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    converted: bool = False,
 ) -> tuple[Partition, memoryview, RecordBatch]:
-    """The partition of `data`, its records and their header, once all has passed that is checked before the log."""
+    """The partition of `data`, its records and their header, once all has passed that is checked before the log.
+
+    `converted` says that the codec is the topic's, and not the client's.
+    """
     acks = request.body.acks
-    if acks not in (ACKS_ALL, ACKS_LEADER, ACKS_NONE):
+    if acks not in ALL_ACKS:
         raise BrokerError(Error.INVALID_REQUIRED_ACKS)
     by_id = request.version >= FIRST_WITH_TOPIC_IDS
     if by_id:
@@ -149,7 +179,7 @@ def _admit(
     if records is None:
         raise BrokerError(Error.INVALID_RECORD, f"partition {data.index} has no records")
     batch = read_batch(records)
-    if request.version < FIRST_WITH_ZSTD and batch.codec == Codec.ZSTD:
+    if request.version < FIRST_WITH_ZSTD and batch.codec == Codec.ZSTD and not converted:
         raise BrokerError(Error.UNSUPPORTED_COMPRESSION_TYPE, f"Produce version {request.version} has no zstd")
     if batch.is_transactional and request.body.transactional_id is None:
         raise BrokerError(
@@ -159,6 +189,38 @@ def _admit(
         partition.check_leader()
         partition.check_enough_replicas()
     return partition, records, batch
+
+
+async def _produce_converted(
+    node: "Node", connection: "Connection", request: Request[ProduceRequest]
+) -> ProduceResponse | None:
+    """Answer a Produce whose records need another form than they have, after giving it to them."""
+    refused: _Refused = {}
+    for topic in request.body.topic_data:
+        for data in topic.partition_data:
+            await _convert(node, request, topic, data, refused)
+    answer = produce(node, connection, request, refused)
+    return await answer if isinstance(answer, Coroutine) else answer
+
+
+async def _convert(
+    node: "Node",
+    request: Request[ProduceRequest],
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    refused: _Refused,
+) -> None:
+    """Let `data` have a batch for the message set of an old client, in the codec that the topic wants."""
+    old = request.version < FIRST_WITH_BATCHES
+    partition = node.partitions.get(topic.name, data.index) if old else None
+    try:
+        if partition is not None and data.records is not None and request.body.acks in ALL_ACKS:
+            data.records = await raise_format(partition, data.records)
+        partition, records, batch = _admit(node, request, topic, data, old)
+        if partition.config.compression_type != "producer":
+            data.records, _ = await recompress(partition, records, batch)
+    except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
+        refused[id(data)] = partition, error
 
 
 def _refusal(

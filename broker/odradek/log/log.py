@@ -196,7 +196,7 @@ class Log:
         if len(records) != batch.size:
             records = records[: batch.size]
         if "compact" in config.cleanup_policy and not batch.attributes & CONTROL:
-            check_keys(records, f"{self.topic}-{self.partition}")
+            check_keys(records, batch, config, f"{self.topic}-{self.partition}")
         append_time_ms = apply_timestamp_type(records, batch, now_ms, config)
         if batch.size > config.segment_bytes:
             raise BrokerError(Error.RECORD_LIST_TOO_LARGE, f"{batch.size} bytes are more than a segment holds")

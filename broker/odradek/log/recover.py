@@ -23,7 +23,8 @@ from odradek.log.segment import INDEX_SUFFIXES, MAX_RELATIVE_OFFSET, Segment, fi
 from odradek.log.snapshots import remove_after
 from odradek.log.validation import read_end_marker
 from odradek_protocol.errors import BrokerError, ProtocolError
-from odradek_protocol.records.batch import HEADER_SIZE, MAGIC, RecordBatch, crc_matches, read_header
+from odradek_protocol.records.batch import HEADER_SIZE, MAGIC, RecordBatch
+from odradek_protocol.records.formats import SMALLEST_BATCH, any_crc_matches, read_any_header
 
 if TYPE_CHECKING:
     from odradek.log.config import LogConfig
@@ -201,11 +202,11 @@ def _sound_batches(segment: Segment, files: Files) -> Iterator[tuple[memoryview,
     handle, end = segment.open(), segment.size
     window, start, position = memoryview(b""), 0, 0
     expected = segment.base_offset
-    while position + HEADER_SIZE <= end:
+    while position + SMALLEST_BATCH <= end:
         if position + HEADER_SIZE > start + len(window):
             window, start = memoryview(files.read_at(handle.fd, min(_SCAN_BYTES, end - position), position)), position
         try:
-            batch = read_header(window, position - start)
+            batch = read_any_header(window, position - start)
         except ProtocolError:
             return
         if position + batch.size > end:
@@ -222,11 +223,11 @@ def _sound_batches(segment: Segment, files: Files) -> Iterator[tuple[memoryview,
 
 def _is_sound(window: memoryview, position: int, batch: RecordBatch, expected: int, base_offset: int) -> bool:
     if (
-        batch.magic != MAGIC
+        not 0 <= batch.magic <= MAGIC
         or batch.base_offset < expected
         or batch.last_offset_delta < 0
         or batch.last_offset - base_offset > MAX_RELATIVE_OFFSET
-        or not crc_matches(window, position, batch)
+        or not any_crc_matches(window, position, batch)
     ):
         return False
     if batch.is_control:

@@ -15,7 +15,8 @@ from odradek.log.aborted import AbortedIndex
 from odradek.log.files import FileCache, FileHandle, Files
 from odradek.log.index import Indexes
 from odradek_protocol.errors import ProtocolError
-from odradek_protocol.records.batch import HEADER_SIZE, RecordBatch, read_header
+from odradek_protocol.records.batch import HEADER_SIZE, MAGIC, RecordBatch, read_header
+from odradek_protocol.records.formats import MAGIC_AT, SMALLEST_BATCH, read_any_header
 from odradek_protocol.schema import Records
 
 if TYPE_CHECKING:
@@ -253,6 +254,21 @@ class Segment:
             self._read_max_timestamp()
         return self._max_timestamp_offset
 
+    @property
+    def known_max_timestamp(self) -> int | None:
+        """The largest timestamp, where it is known without the files."""
+        return None if self._max_timestamp == _UNREAD else self._max_timestamp
+
+    def twin(self, cache: FileCache) -> "Segment":
+        """The same sealed segment with handles and indexes of its own, for another thread. Raises OSError."""
+        twin = Segment.of_file(os.path.dirname(self.path), self.base_offset, self._files, cache)
+        twin.next_offset = self.next_offset
+        return twin
+
+    def learn_max_timestamp(self, twin: "Segment") -> None:
+        """Take what a twin has read."""
+        self._max_timestamp, self._max_timestamp_offset = twin.max_timestamp, twin.max_timestamp_offset
+
     def _read_max_timestamp(self) -> None:
         """A complete time index ends with the largest timestamp; retention, which asks for it, needs no more of it."""
         last = None if self._indexes else Indexes.load_last_time(self.path[: -len(".log")], self._files)
@@ -385,17 +401,20 @@ class Segment:
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def walk(self, position: int) -> Iterator[tuple[int, RecordBatch]]:
-        """The position and header of each batch from the one at `position` on. Raises OSError.
+        """The position and header of each batch, of whatever format, from the one at `position` on. Raises OSError.
 
         Ends, like a torn file, where there is no whole batch.
         """
         handle, end = self.open(), self.size
         window, start = b"", position
-        while position + HEADER_SIZE <= end:
+        while position + SMALLEST_BATCH <= end:
             if position + HEADER_SIZE > start + len(window):
                 window, start = self._files.pread(handle.fd, min(_WALK_BYTES, end - position), position), position
+                if len(window) < SMALLEST_BATCH:
+                    return
+            at = position - start
             try:
-                batch = read_header(window, position - start)
+                batch = (read_header if window[at + MAGIC_AT] == MAGIC else read_any_header)(window, at)
             except ProtocolError:
                 return
             if position + batch.size > end:

@@ -35,6 +35,7 @@ class LogSettings:
     flush_ms: int = FOREVER
     index_interval_bytes: int = 256
     max_compaction_lag_ms: int = FOREVER
+    max_decompressed_message_bytes: int = 2_147_483_639
     max_message_bytes: int = 1_048_588
     message_timestamp_after_max_ms: int = 3_600_000
     message_timestamp_before_max_ms: int = FOREVER

@@ -6,8 +6,10 @@ it. What a stop leaves over is removed by the next start.
 
 import heapq
 import os
+from collections.abc import Iterable
 
 from odradek.log.files import Files
+from odradek.log.segment import Segment
 
 __all__ = ["DELETED_SUFFIX", "Deletions"]
 
@@ -23,10 +25,16 @@ class Deletions:
         self._files = files
         self._due: list[tuple[int, str]] = []
 
-    def retire(self, path: str, due_ms: int) -> None:
-        """Rename a segment's file, and remove it when `due_ms` has come. Raises OSError."""
-        self._files.rename(path, path + DELETED_SUFFIX)
-        self.add(path + DELETED_SUFFIX, due_ms)
+    def retire(self, segments: Iterable[Segment], due_ms: int) -> None:
+        """Rename the files of segments that nobody knows any more, and remove them when `due_ms` has come.
+
+        Raises OSError.
+        """
+        for segment in segments:
+            segment.discard()
+            for path in segment.existing_files():
+                self._files.rename(path, path + DELETED_SUFFIX)
+                self.add(path + DELETED_SUFFIX, due_ms)
 
     def add(self, path: str, due_ms: int) -> None:
         """Remove a file, or a folder of files, when `due_ms` has come."""

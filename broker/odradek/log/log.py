@@ -61,6 +61,7 @@ class Log:
         "_cache",
         "_deletions",
         "_files",
+        "_flushed_to",
         "_segments",
         "_unsynced",
         "active",
@@ -118,6 +119,8 @@ class Log:
         self._cache = cache
         self._unsynced = set() if synced else {directory, os.path.dirname(directory)}
         """Files and folders that changed besides the segments, and are not known to be on the disk."""
+        self._flushed_to = 0
+        """Where the last flush that was prepared ends."""
         self._deletions = deletions
 
     def __repr__(self) -> str:
@@ -299,7 +302,7 @@ class Log:
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
         """Note that the leader of `epoch` writes from `start_offset` on."""
-        self._unsynced.add(self.epochs.path)
+        self._unsynced |= {self.epochs.path, self.directory}
         try:
             self.epochs.assign(epoch, start_offset)
         except OSError as error:
@@ -317,12 +320,19 @@ class Log:
         jitter_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
         new.jitter_ms = int(random.random() * jitter_ms)  # noqa: S311 - spreads work, keeps no secret
         try:
-            new.create()
             old.seal()
+            if base_offset in (self.recovery_point, self._flushed_to):
+                # A recovery begins behind `old`, and believes what is there.
+                with self._changing("flushing"):
+                    old.sync()
+            new.create()
             snapshot = snapshots.save(self._files, self.directory, base_offset, self.producers)
         except OSError as error:
-            self._remove_segments([new])
             old.sealed = False
+            with self._changing("giving up a segment"):
+                # A crash would bring it back, beside what is appended to `old`.
+                self._remove_segments([new])
+                self._files.sync(self.directory)
             raise self._storage_error(f"a segment at offset {base_offset} could not be made: {error}") from error
         self._unsynced |= {self.directory, snapshot, *old.existing_files()}
         empty = [old] if not old.size else []
@@ -421,19 +431,13 @@ class Log:
                 return 0
             if count == len(self._segments.items):
                 self._roll(self.log_end_offset, now_ms)
-            self._retire(self._segments.items[:count], now_ms)
+            old = self._segments.items[:count]
             self.adopt_segments(self._segments.items[count:])
             self.increment_log_start_offset(self._segments.bases[0])
+            self._deletions.retire(old, now_ms + self.config.file_delete_delay_ms)
             snapshots.remove_superfluous(self._files, self.directory, min(self.recovery_point, self.active.base_offset))
         logger.info("%s: %d segments before offset %d are deleted", self.directory, count, self._segments.bases[0])
         return count
-
-    def _retire(self, segments: Sequence[Segment], now_ms: int) -> None:
-        """Let files go after `file.delete.delay.ms`, renamed at once. Raises OSError."""
-        for segment in segments:
-            segment.discard()
-            for path in segment.existing_files():
-                self._deletions.retire(path, now_ms + self.config.file_delete_delay_ms)
 
     def replace_segments(self, old: Sequence[Segment], now_ms: int) -> None:
         """Put the cleaned files named after the first of `old`, neighbours below the active one, in their place.
@@ -444,7 +448,7 @@ class Log:
         stem = first.path[: -len(".log")]
         with self._changing("replacing segments"):
             replacement.begin(self._files, stem)
-            self._retire(old, now_ms)
+            self._deletions.retire(old, now_ms + self.config.file_delete_delay_ms)
             replacement.finish(self._files, stem)
             new = Segment.of_file(self.directory, first.base_offset, self._files, self._cache)
             new.next_offset = old[-1].next_offset
@@ -539,6 +543,7 @@ class Log:
             handles, paths = files_to_flush(due, end)
         paths += self._unsynced
         self._unsynced.clear()
+        self._flushed_to = end
         return PendingFlush(self, self._files, end, self.truncations, handles, paths)
 
     def flush_done(self, flush: PendingFlush) -> None:
@@ -549,10 +554,7 @@ class Log:
         self.recovery_point = flush.offset
         first = self._segments.from_offset(flush.offset)[0]
         if first is not flushed:
-            try:
-                snapshots.remove_superfluous(self._files, self.directory, first.base_offset)
-            except OSError as error:
-                logger.warning("%s: superfluous snapshots could not be removed: %s", self.directory, error)
+            snapshots.remove_superfluous(self._files, self.directory, first.base_offset)
 
     def expire_producers(self, now_ms: int, expiration_ms: int) -> None:
         """Forget the producers that wrote nothing for `expiration_ms` (`producer.id.expiration.ms`)."""

@@ -3,8 +3,9 @@
 - After a clean shutdown the files are believed; the last segment's tail is walked for the offset behind it.
 - Otherwise every segment from the recovery point on is read whole. Where a batch is cut short, its CRC is wrong or its
   offset does not follow (a block that was never written, a block of nonsense), the segment is cut at that batch, and
-  all later segments are deleted: offsets may have been lost there. Indexes, producers and epochs are made anew
-  from what is sound. Nothing before the damage is lost.
+  all later segments are deleted: offsets may have been lost there. So are those that begin before the one before them
+  ends: a crash brought them back after they had been deleted. Indexes, producers and epochs are made anew from what is
+  sound. Nothing before the damage is lost.
 - Files of an interrupted deletion (.deleted) are removed. For those of a compaction see `compaction.replacement`.
 """
 
@@ -147,14 +148,16 @@ def _recover(
     first = max(bisect_right(bases, recovery_point) - 1, 0)
     sound = segments[:first]
     log.log_end_offset = bases[first]
-    if sound and recovery_point == bases[first]:
-        # It may have been sealed after it was flushed, and what its indexes got then may be lost.
-        sound[-1].reopen_for_append()
-        sound[-1].seal()
     if sound:
         log.adopt_segments(sound)
+    # Later ones may be of records that were cut off before the crash.
+    remove_after(files, log.directory, bases[first])
     log.reload_producers()
     for number, segment in enumerate(segments[first:], first):
+        if sound and segment.base_offset < sound[-1].next_offset:
+            logger.warning("%s begins before offset %d, the end of the one before", segment.path, sound[-1].next_offset)
+            _give_up(log, segments[number:], files)
+            break
         recovered = _recover_segment(log, segment, files, cache)
         sound.append(recovered)
         if on_recovered is not None:
@@ -167,14 +170,19 @@ def _recover(
                 segment.size - recovered.size,
                 recovered.next_offset,
             )
-            if number + 1 < len(segments):
-                logger.warning("%s: %d later segments are deleted", log.directory, len(segments) - number - 1)
-            _remove(segments[number + 1 :], files)
+            _give_up(log, segments[number + 1 :], files)
             break
     for segment in sound[first:-1]:
         segment.seal()
     log.files_changed(sound[max(first - 1, 0) :])
     return sound
+
+
+def _give_up(log: Log, segments: list[Segment], files: Files) -> None:
+    """Delete the segments behind a damage."""
+    if segments:
+        logger.warning("%s: %d later segments are deleted", log.directory, len(segments))
+        _remove(segments, files)
 
 
 def _recover_segment(log: Log, segment: Segment, files: Files, cache: FileCache) -> Segment:

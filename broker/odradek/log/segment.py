@@ -49,7 +49,7 @@ class LogSlice(Records):
 
     `file` stays open as long as the slice is held, even when the segment is deleted meanwhile. `first_offset` is the
     base offset of the first batch (or, where compaction left a hole before it, an offset in that hole);
-    `next_offset` the one behind the last batch.
+    `next_offset` the one behind the last batch, and behind such a hole there.
     """
 
     __slots__ = ("_files", "file", "first_offset", "next_offset", "position")
@@ -180,6 +180,11 @@ class Segment:
         """Bring the index files up to what is in memory. Raises OSError."""
         if self._indexes is not None:
             self._indexes.save()
+
+    def sync(self) -> None:
+        """Bring the files to the disk. Raises OSError."""
+        for path in self.existing_files():
+            self._files.sync(path)
 
     def relocate(self, directory: str, files: Files) -> None:
         """Go on with a copy of the files that lies in `directory`; the active segment's has no indexes yet.

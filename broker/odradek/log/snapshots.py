@@ -137,11 +137,14 @@ def reload(files: Files, directory: str, end_offset: int, segments: SegmentList,
 def remove_superfluous(files: Files, directory: str, recovery_point: int) -> None:
     """Remove the snapshots that no recovery starts from: all before the newest one at or before `recovery_point`.
 
-    Raises OSError.
+    Those that cannot be removed do no harm.
     """
-    before = [offset for offset in offsets_of(files, directory) if offset <= recovery_point]
-    for offset in before[:-1]:
-        files.unlink(os.path.join(directory, file_name(offset, SUFFIX)))
+    try:
+        before = [offset for offset in offsets_of(files, directory) if offset <= recovery_point]
+        for offset in before[:-1]:
+            files.unlink(os.path.join(directory, file_name(offset, SUFFIX)))
+    except OSError as error:
+        logger.warning("%s: superfluous snapshots could not be removed: %s", directory, error)
 
 
 def remove_after(files: Files, directory: str, offset: int) -> None:

@@ -124,6 +124,7 @@ class Node:
         self.partitions.on_removed.append(self.groups.forget_topic)
         await self.controller.load()
         self.logs.identify(self.view.cluster_id)
+        self._tell_strays()
         self.server = Server(self)
         addresses = self.server.bind()
         await self.controller.register(self._endpoints(addresses), self.config.broker_rack)
@@ -134,6 +135,11 @@ class Node:
             ready([f"{f'[{host}]' if ':' in host else host}:{port}" for _, host, port in addresses])
             await self.server.serve()
             background.cancel_scope.cancel()
+
+    def _tell_strays(self) -> None:
+        strays = sorted({topic for topic, _ in self.logs.logs} - self.view.topics.keys())
+        if strays:
+            log.warning("not served, because no metadata knows the topics: %s (see `odradek adopt`)", ", ".join(strays))
 
     async def _stop_when_asked(self) -> None:
         await self._stop_asked.wait()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from harness.agent import ClientError
 from harness.cache import require_program
-from harness.clients import client_of
+from harness.clients import client_of, python_driver
 from harness.core import same_in_order
 from harness.jars import jars
 from harness.versions import SPARK
@@ -35,7 +35,7 @@ def spark(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(folder),
     }
-    with client_of("pyspark", "spark_driver", target, folder, env) as agent:
+    with client_of(python_driver("pyspark", "pyspark"), target, folder, env) as agent:
         yield agent
 
 
@@ -43,7 +43,7 @@ def spark(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def kafka(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
     """A plain client that makes topics and fills them."""
     folder = tmp_path_factory.mktemp("confluent-kafka")
-    with client_of("confluent-kafka", "confluent_driver", target, folder) as agent:
+    with client_of(python_driver("confluent-kafka", "confluent-kafka"), target, folder) as agent:
         yield agent
 
 
@@ -61,6 +61,7 @@ def numbers(records: list[dict[str, Any]]) -> list[int]:
     return sorted(int(record["value"]) for record in records)
 
 
+@pytest.mark.feature("Spark: batch")
 def test_batch_reads_everything(spark: Agent, kafka: Agent, name: str) -> None:
     kafka.call("create_topic", topic=name, partitions=4)
     now_ms = int(time.time() * 1000)
@@ -80,6 +81,7 @@ def test_batch_reads_everything(spark: Agent, kafka: Agent, name: str) -> None:
     assert query(spark, "read_batch", topic=name) == [record for first in range(4) for record in sent[first::4]]
 
 
+@pytest.mark.feature("Spark: batch")
 def test_batch_between_offsets(spark: Agent, kafka: Agent, name: str) -> None:
     kafka.call("create_topic", topic=name, partitions=3)
     fill(kafka, name, 0, 300, partitions=3)
@@ -95,6 +97,7 @@ def test_batch_between_offsets(spark: Agent, kafka: Agent, name: str) -> None:
     ]
 
 
+@pytest.mark.feature("Spark: batch")
 def test_batch_from_timestamps(spark: Agent, kafka: Agent, name: str) -> None:
     kafka.call("create_topic", topic=name, partitions=2)
     start_ms = int(time.time() * 1000) - 600_000
@@ -116,6 +119,7 @@ def test_batch_from_timestamps(spark: Agent, kafka: Agent, name: str) -> None:
     assert query(spark, "read_batch", topic=name, options=past_the_end) == []
 
 
+@pytest.mark.feature("Spark: batch")
 def test_min_partitions_splits_a_partition(spark: Agent, kafka: Agent, name: str) -> None:
     kafka.call("create_topic", topic=name, partitions=2)
     fill(kafka, name, 0, 1000, partitions=2)
@@ -124,6 +128,7 @@ def test_min_partitions_splits_a_partition(spark: Agent, kafka: Agent, name: str
     assert numbers(query(spark, "read_batch", topic=name, options=options)) == list(range(1000))
 
 
+@pytest.mark.feature("Spark: streaming")
 def test_stream_goes_on_where_its_checkpoint_ends(spark: Agent, kafka: Agent, name: str, tmp_path: Path) -> None:
     kafka.call("create_topic", topic=name, partitions=2)
     options = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "400"}
@@ -144,6 +149,7 @@ def test_stream_goes_on_where_its_checkpoint_ends(spark: Agent, kafka: Agent, na
     ]
 
 
+@pytest.mark.feature("Spark: batch")
 def test_batch_sink(spark: Agent, kafka: Agent, name: str) -> None:
     kafka.call("create_topic", topic=name, partitions=2)
     sent = []
@@ -169,6 +175,7 @@ def test_batch_sink(spark: Agent, kafka: Agent, name: str) -> None:
     }
 
 
+@pytest.mark.feature("Spark: streaming")
 def test_stream_sink(spark: Agent, kafka: Agent, name: str, tmp_path: Path) -> None:
     copy = f"{name}-copy"
     kafka.call("create_topic", topic=name, partitions=2)
@@ -187,6 +194,7 @@ def test_stream_sink(spark: Agent, kafka: Agent, name: str, tmp_path: Path) -> N
     assert sorted(map(str, same_in_order(copied, *fields))) == sorted(map(str, same_in_order(original, *fields)))
 
 
+@pytest.mark.feature("Spark: streaming")
 def test_deleted_records_end_the_stream_unless_it_may_lose_data(
     spark: Agent, kafka: Agent, name: str, tmp_path: Path
 ) -> None:

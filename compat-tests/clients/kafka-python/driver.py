@@ -1,30 +1,49 @@
-"""kafka-python, 2.x and 3.x: the same operations in either; only the admin client's answers differ in shape."""
+"""kafka-python, 1.4 to 3.x: the same operations in all; settings came, and the admin client's answers changed shape."""
 
 from __future__ import annotations
 
+import re
 import sys
-import threading
 from collections import deque
 from typing import Any
 
 import kafka
+from background import ACKNOWLEDGE_TIMEOUT_S, IN_FLIGHT, Background, begin, stop_all
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewPartitions, NewTopic
 from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.errors import for_code
+from members import Member, close_all, members
 from serving import Deadline, operation, serve, to_bytes, to_text
 
 _BOOTSTRAP = sys.argv[1]
 _VERSION = int(kafka.__version__.split(".")[0])
 _POLL_MS = 100
-_IN_FLIGHT = 20
-_ACKNOWLEDGE_TIMEOUT_S = 90
+_ASSIGNORS: dict[str, Any] = {
+    assignor.name: assignor for assignor in (RangePartitionAssignor, RoundRobinPartitionAssignor)
+}
+if _VERSION >= 3:
+    from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 
-_consumers: dict[str, kafka.KafkaConsumer] = {}
+    _ASSIGNORS[CooperativeStickyAssignor.name] = CooperativeStickyAssignor
 
 
 def _admin() -> KafkaAdminClient:
     return KafkaAdminClient(bootstrap_servers=_BOOTSTRAP)
+
+
+def _known(client: Any, **settings: Any) -> dict[str, Any]:
+    """Return those settings that this release of the client knows; it refuses others."""
+    return {key: value for key, value in settings.items() if key in client.DEFAULT_CONFIG}
+
+
+def _check(result: str) -> None:
+    """Raise what the admin client of 3.x answers: "OK", an exception's name, or its code and message."""
+    if code := re.match(r"\[Error (\d+)\]", result):
+        raise for_code(int(code[1]))(result)
+    if result != "OK":
+        raise getattr(kafka.errors, result)
 
 
 def _record(record: Any) -> dict[str, Any]:
@@ -53,8 +72,8 @@ def produce(
         acks="all",
         linger_ms=20,
         compression_type=compression,
-        enable_idempotence=idempotent,
         max_request_size=max_request_bytes,
+        **_known(kafka.KafkaProducer, enable_idempotence=idempotent),
     )
     try:
         futures = [
@@ -75,77 +94,62 @@ def produce(
     return [[metadata.partition, metadata.offset] for metadata in sent]
 
 
-class _Background(threading.Thread):
-    """Produces numbered values until told to stop, few at a time, and keeps what was acknowledged."""
-
-    def __init__(self, topic: str) -> None:
-        super().__init__(daemon=True)
-        self.topic = topic
-        self.acknowledged: list[list[Any]] = []
-        self.changed = threading.Condition()
-        self.stopping = False
-        self.error: Exception | None = None
-
-    def run(self) -> None:
+class _Background(Background):
+    def produce(self) -> None:
         producer = kafka.KafkaProducer(
-            bootstrap_servers=_BOOTSTRAP, acks="all", enable_idempotence=True, reconnect_backoff_max_ms=500
+            bootstrap_servers=_BOOTSTRAP,
+            acks="all",
+            retries=1_000_000,
+            reconnect_backoff_max_ms=500,
+            **_known(kafka.KafkaProducer, enable_idempotence=True),
         )
         pending: deque[tuple[str, Any]] = deque()
         number = 0
         try:
             while pending or not self.stopping:
-                while len(pending) < _IN_FLIGHT and not self.stopping:
+                while len(pending) < IN_FLIGHT and not self.stopping:
                     value = f"number {number}"
                     pending.append((value, producer.send(self.topic, value=value.encode())))
                     number += 1
                 value, future = pending.popleft()
-                metadata = future.get(timeout=_ACKNOWLEDGE_TIMEOUT_S)
-                with self.changed:
-                    self.acknowledged.append([metadata.partition, metadata.offset, value])
-                    self.changed.notify_all()
-        except Exception as error:  # noqa: BLE001 - told by the operation that waits
-            with self.changed:
-                self.error = error
-                self.changed.notify_all()
+                metadata = future.get(timeout=ACKNOWLEDGE_TIMEOUT_S)
+                self.acknowledge(metadata.partition, metadata.offset, value)
         finally:
             producer.close(timeout=5)
 
 
-_background: list[_Background] = []
-
-
 @operation
 def start_producing(topic: str) -> None:
-    """Begin to produce in the background with an idempotent producer."""
-    _background.append(_Background(topic))
-    _background[-1].start()
+    """Begin to produce in the background, with an idempotent producer where the release has one."""
+    begin(_Background(topic))
 
 
-@operation
-def wait_acknowledged(more: int) -> int:
-    """Wait until `more` further records are acknowledged; return how many are in all."""
-    background = _background[-1]
-    with background.changed:
-        wanted = len(background.acknowledged) + more
-        background.changed.wait_for(
-            lambda: len(background.acknowledged) >= wanted or background.error, _ACKNOWLEDGE_TIMEOUT_S
-        )
-        if background.error:
-            raise background.error
-        if len(background.acknowledged) < wanted:
-            raise TimeoutError(f"{len(background.acknowledged)} of {wanted} acknowledged")
-        return len(background.acknowledged)
+class _Consumer(Member, ConsumerRebalanceListener):
+    def __init__(self, client: kafka.KafkaConsumer) -> None:
+        super().__init__()
+        self.client = client
 
+    def on_partitions_assigned(self, assigned: list[kafka.TopicPartition]) -> None:
+        self.moved("assigned", assigned)
 
-@operation
-def finish_producing() -> list[list[Any]]:
-    """Stop, wait for what is in flight and return [partition, offset, value] of all acknowledged records."""
-    background = _background.pop()
-    background.stopping = True
-    background.join(_ACKNOWLEDGE_TIMEOUT_S)
-    if background.error:
-        raise background.error
-    return background.acknowledged
+    def on_partitions_revoked(self, revoked: list[kafka.TopicPartition]) -> None:
+        self.moved("revoked", revoked)
+
+    def take(self, at_most: int) -> list[dict[str, Any]]:
+        batches = self.client.poll(timeout_ms=_POLL_MS, max_records=at_most)
+        return [_record(record) for batch in batches.values() for record in batch]
+
+    def held(self) -> set[kafka.TopicPartition]:
+        return self.client.assignment()
+
+    def seek(self, topic: str, partition: int, offset: int) -> None:
+        self.client.seek(kafka.TopicPartition(topic, partition), offset)
+
+    def commit(self) -> None:
+        self.client.commit()
+
+    def close(self) -> None:
+        self.client.close(autocommit=False)
 
 
 @operation
@@ -155,81 +159,25 @@ def open_consumer(
     partitions: list[list[Any]] | None = None,
     group: str | None = None,
     instance: str | None = None,
+    assignor: str = "range",
 ) -> None:
     """Open a consumer that subscribes to `topics` in `group`, or that reads the given [topic, partition]s."""
-    consumer = kafka.KafkaConsumer(
+    client = kafka.KafkaConsumer(
         bootstrap_servers=_BOOTSTRAP,
         group_id=group,
-        group_instance_id=instance,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        partition_assignment_strategy=[RangePartitionAssignor],
+        partition_assignment_strategy=[_ASSIGNORS[assignor]],
         session_timeout_ms=10_000,
         heartbeat_interval_ms=500,
         metadata_max_age_ms=5_000,
+        **_known(kafka.KafkaConsumer, group_instance_id=instance),
     )
-    _consumers[name] = consumer
+    members[name] = _Consumer(client)
     if topics is not None:
-        consumer.subscribe(topics, listener=_Ignore())
+        client.subscribe(topics, listener=members[name])
     if partitions is not None:
-        consumer.assign([kafka.TopicPartition(*partition) for partition in partitions])
-
-
-class _Ignore(ConsumerRebalanceListener):
-    def on_partitions_revoked(self, revoked: Any) -> None:
-        pass
-
-    def on_partitions_assigned(self, assigned: Any) -> None:
-        pass
-
-
-@operation
-def poll(names: list[str], count: int, timeout_s: float = 20) -> dict[str, list[dict[str, Any]]]:
-    """Poll the consumers in turn until they have `count` records together."""
-    deadline = Deadline(timeout_s)
-    seen: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
-    while (missing := count - sum(map(len, seen.values()))) > 0:
-        deadline.check({name: len(records) for name, records in seen.items()})
-        for name in names:
-            batches = _consumers[name].poll(timeout_ms=_POLL_MS, max_records=missing)
-            seen[name] += [_record(record) for batch in batches.values() for record in batch]
-            missing = count - sum(map(len, seen.values()))
-            if missing <= 0:
-                break
-    return seen
-
-
-@operation
-def settle(names: list[str], partitions: int, timeout_s: float = 30) -> dict[str, list[list[Any]]]:
-    """Poll the consumers in turn until each holds partitions and all hold `partitions`, none of them twice."""
-    deadline = Deadline(timeout_s)
-    while True:
-        held: dict[str, list[list[Any]]] = {}
-        for name in names:
-            _consumers[name].poll(timeout_ms=_POLL_MS)
-            held[name] = sorted([tp.topic, tp.partition] for tp in _consumers[name].assignment())
-        together = [tuple(tp) for assigned in held.values() for tp in assigned]
-        if len(together) == len(set(together)) == partitions and all(held.values()):
-            return held
-        deadline.check(held)
-
-
-@operation
-def seek(name: str, topic: str, partition: int, offset: int) -> None:
-    """Set where the consumer reads next."""
-    _consumers[name].seek(kafka.TopicPartition(topic, partition), offset)
-
-
-@operation
-def commit(name: str) -> None:
-    """Commit the consumer's positions and wait for the answer."""
-    _consumers[name].commit()
-
-
-@operation
-def close_consumer(name: str) -> None:
-    """Close: a group member leaves its group."""
-    _consumers.pop(name).close(autocommit=False)
+        client.assign([kafka.TopicPartition(*partition) for partition in partitions])
 
 
 @operation
@@ -312,6 +260,12 @@ def delete_topic(topic: str) -> None:
 @operation
 def list_topics() -> list[str]:
     """Return the names of all topics."""
+    if _VERSION < 2:
+        consumer = kafka.KafkaConsumer(bootstrap_servers=_BOOTSTRAP)
+        try:
+            return sorted(consumer.topics())
+        finally:
+            consumer.close(autocommit=False)
     admin = _admin()
     try:
         return admin.list_topics()
@@ -322,6 +276,12 @@ def list_topics() -> list[str]:
 @operation
 def count_partitions(topic: str) -> int:
     """Return how many partitions the topic has, as its description says."""
+    if _VERSION < 2:
+        consumer = kafka.KafkaConsumer(bootstrap_servers=_BOOTSTRAP)
+        try:
+            return len(_partitions(consumer, topic))
+        finally:
+            consumer.close(autocommit=False)
     admin = _admin()
     try:
         [description] = admin.describe_topics([topic])
@@ -350,7 +310,8 @@ def topic_config(topic: str, key: str) -> str | None:
         if _VERSION >= 3:
             described = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)], config_filter="all")
             return described["topic"][topic][key]["value"]
-        [response] = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
+        answer = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
+        [response] = answer if _VERSION == 2 else [answer]
         [(_, _, _, _, entries)] = response.resources
         return {entry[0]: entry[1] for entry in entries}[key]
     finally:
@@ -366,10 +327,21 @@ def alter_topic_config(topic: str, configs: dict[str, str]) -> None:
     finally:
         admin.close()
     if _VERSION >= 3:
-        if answer != {"topic": {topic: "OK"}}:
-            raise RuntimeError(answer)
+        _check(answer["topic"][topic])
     elif code := answer.resources[0][0]:
         raise for_code(code)(answer.resources[0][1])
+
+
+@operation
+def change_topic_config(topic: str, changes: list[list[Any]]) -> None:
+    """Apply [operation, key, value] changes: set, delete, append, subtract (3.x)."""
+    configs = {key: (operation.upper(), value) for operation, key, value in changes}
+    admin = _admin()
+    try:
+        answer = admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, configs=configs)])
+    finally:
+        admin.close()
+    _check(answer["topic"][topic])
 
 
 @operation
@@ -381,6 +353,35 @@ def delete_records(topic: str, partition: int, before: int) -> int:
         return admin.delete_records({tp: before})[tp]["low_watermark"]
     finally:
         admin.close()
+
+
+@operation
+def alter_offset(group: str, topic: str, partition: int, offset: int) -> None:
+    """Set the committed offset of a group without members (3.x)."""
+    admin = _admin()
+    tp = kafka.TopicPartition(topic, partition)
+    try:
+        answer = admin.alter_group_offsets(group, {tp: kafka.OffsetAndMetadata(offset, "", -1)})
+    finally:
+        admin.close()
+    if answer[tp].errno:
+        raise answer[tp](group)
+
+
+@operation
+def describe_cluster() -> dict[str, Any]:
+    """Return the cluster's id, controller and [id, host, port] of its nodes."""
+    admin = _admin()
+    try:
+        described = admin.describe_cluster()
+    finally:
+        admin.close()
+    node_id = "broker_id" if _VERSION >= 3 else "node_id"
+    return {
+        "cluster_id": described["cluster_id"],
+        "controller": described["controller_id"],
+        "nodes": [[broker[node_id], broker["host"], broker["port"]] for broker in described["brokers"]],
+    }
 
 
 @operation
@@ -417,9 +418,7 @@ def delete_group(group: str) -> None:
     admin = _admin()
     try:
         if _VERSION >= 3:
-            result = admin.delete_groups([group])[group]
-            if result != "OK":
-                raise RuntimeError(result)
+            _check(admin.delete_groups([group])[group])
         else:
             [(_, error)] = admin.delete_consumer_groups([group])
             if error.errno:
@@ -431,11 +430,8 @@ def delete_group(group: str) -> None:
 @operation
 def reset() -> None:
     """Let go of what the last test left open."""
-    for background in _background:
-        background.stopping = True
-    _background.clear()
-    for name in list(_consumers):
-        close_consumer(name)
+    stop_all()
+    close_all()
 
 
 if __name__ == "__main__":

@@ -13,18 +13,26 @@ import aiokafka
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.errors import for_code
+from background import ACKNOWLEDGE_TIMEOUT_S, IN_FLIGHT, Background, begin, stop_all
+from members import Member, close_all, members
 from serving import Deadline, operation, serve, to_bytes, to_text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Coroutine
 
 _BOOTSTRAP = sys.argv[1]
 _POLL_MS = 100
-_IN_FLIGHT = 20
-_ACKNOWLEDGE_TIMEOUT_S = 90
+_LOADING_TIMEOUT_S = 20
+_ASSIGNORS = {assignor.name: assignor for assignor in (RangePartitionAssignor, RoundRobinPartitionAssignor)}
 
-_consumers: dict[str, aiokafka.AIOKafkaConsumer] = {}
+_event_loop = asyncio.new_event_loop()
+
+
+def _wait(answer: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine on the loop's thread, from another."""
+    return asyncio.run_coroutine_threadsafe(answer, _event_loop).result()
 
 
 @asynccontextmanager
@@ -101,65 +109,60 @@ async def produce(
     return [[metadata.partition, metadata.offset] for metadata in sent]
 
 
-class _Background:
-    """Produces numbered values until told to stop, few at a time, and keeps what was acknowledged."""
+class _Background(Background):
+    def produce(self) -> None:
+        _wait(self._produce())
 
-    def __init__(self, topic: str) -> None:
-        self.acknowledged: list[list[Any]] = []
-        self.stopping = False
-        self._changed = asyncio.Condition()
-        self._task = asyncio.create_task(self._run(topic))
-
-    async def _run(self, topic: str) -> None:
+    async def _produce(self) -> None:
         producer = aiokafka.AIOKafkaProducer(bootstrap_servers=_BOOTSTRAP, acks="all", enable_idempotence=True)
         await producer.start()
         pending: deque[tuple[str, Any]] = deque()
         number = 0
         try:
             while pending or not self.stopping:
-                while len(pending) < _IN_FLIGHT and not self.stopping:
+                while len(pending) < IN_FLIGHT and not self.stopping:
                     value = f"number {number}"
-                    pending.append((value, await producer.send(topic, value=value.encode())))
+                    pending.append((value, await producer.send(self.topic, value=value.encode())))
                     number += 1
                 value, future = pending.popleft()
-                metadata = await asyncio.wait_for(future, _ACKNOWLEDGE_TIMEOUT_S)
-                async with self._changed:
-                    self.acknowledged.append([metadata.partition, metadata.offset, value])
-                    self._changed.notify_all()
+                metadata = await asyncio.wait_for(future, ACKNOWLEDGE_TIMEOUT_S)
+                self.acknowledge(metadata.partition, metadata.offset, value)
         finally:
             await producer.stop()
 
-    async def wait_for(self, more: int) -> int:
-        wanted = len(self.acknowledged) + more
-        async with self._changed, asyncio.timeout(_ACKNOWLEDGE_TIMEOUT_S):
-            await self._changed.wait_for(lambda: len(self.acknowledged) >= wanted)
-        return len(self.acknowledged)
-
-    async def finish(self) -> list[list[Any]]:
-        self.stopping = True
-        await asyncio.wait_for(self._task, _ACKNOWLEDGE_TIMEOUT_S)
-        return self.acknowledged
-
-
-_background: list[_Background] = []
-
 
 @operation
-async def start_producing(topic: str) -> None:
+def start_producing(topic: str) -> None:
     """Begin to produce in the background with an idempotent producer."""
-    _background.append(_Background(topic))
+    begin(_Background(topic))
 
 
-@operation
-async def wait_acknowledged(more: int) -> int:
-    """Wait until `more` further records are acknowledged; return how many are in all."""
-    return await _background[-1].wait_for(more)
+class _Consumer(Member, aiokafka.ConsumerRebalanceListener):
+    def __init__(self, client: aiokafka.AIOKafkaConsumer) -> None:
+        super().__init__()
+        self.client = client
 
+    def on_partitions_assigned(self, assigned: set[aiokafka.TopicPartition]) -> None:
+        self.moved("assigned", assigned)
 
-@operation
-async def finish_producing() -> list[list[Any]]:
-    """Stop, wait for what is in flight and return [partition, offset, value] of all acknowledged records."""
-    return await _background.pop().finish()
+    def on_partitions_revoked(self, revoked: set[aiokafka.TopicPartition]) -> None:
+        self.moved("revoked", revoked)
+
+    def take(self, at_most: int) -> list[dict[str, Any]]:
+        batches = _wait(self.client.getmany(timeout_ms=_POLL_MS, max_records=at_most))
+        return [_record(record) for batch in batches.values() for record in batch]
+
+    def held(self) -> set[aiokafka.TopicPartition]:
+        return self.client.assignment()
+
+    def seek(self, topic: str, partition: int, offset: int) -> None:
+        self.client.seek(aiokafka.TopicPartition(topic, partition), offset)
+
+    def commit(self) -> None:
+        _wait(self.client.commit())
+
+    def close(self) -> None:
+        _wait(self.client.stop())
 
 
 @operation
@@ -169,74 +172,26 @@ async def open_consumer(
     partitions: list[list[Any]] | None = None,
     group: str | None = None,
     instance: str | None = None,
+    assignor: str = "range",
 ) -> None:
     """Open a consumer that subscribes to `topics` in `group`, or that reads the given [topic, partition]s."""
-    consumer = aiokafka.AIOKafkaConsumer(
+    client = aiokafka.AIOKafkaConsumer(
         bootstrap_servers=_BOOTSTRAP,
         group_id=group,
         group_instance_id=instance,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        partition_assignment_strategy=[RangePartitionAssignor],
+        partition_assignment_strategy=[_ASSIGNORS[assignor]],
         session_timeout_ms=10_000,
         heartbeat_interval_ms=500,
         metadata_max_age_ms=5_000,
     )
-    _consumers[name] = consumer
+    members[name] = consumer = _Consumer(client)
     if topics is not None:
-        consumer.subscribe(topics)
+        client.subscribe(topics, listener=consumer)
     if partitions is not None:
-        consumer.assign([aiokafka.TopicPartition(*partition) for partition in partitions])
-    await consumer.start()
-
-
-@operation
-async def poll(names: list[str], count: int, timeout_s: float = 20) -> dict[str, list[dict[str, Any]]]:
-    """Poll the consumers in turn until they have `count` records together."""
-    deadline = Deadline(timeout_s)
-    seen: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
-    while (missing := count - sum(map(len, seen.values()))) > 0:
-        deadline.check({name: len(records) for name, records in seen.items()})
-        for name in names:
-            batches = await _consumers[name].getmany(timeout_ms=_POLL_MS, max_records=missing)
-            seen[name] += [_record(record) for batch in batches.values() for record in batch]
-            missing = count - sum(map(len, seen.values()))
-            if missing <= 0:
-                break
-    return seen
-
-
-@operation
-async def settle(names: list[str], partitions: int, timeout_s: float = 30) -> dict[str, list[list[Any]]]:
-    """Wait until each consumer holds partitions and all hold `partitions`, none of them twice."""
-    deadline = Deadline(timeout_s)
-    while True:
-        held: dict[str, list[list[Any]]] = {}
-        for name in names:
-            await _consumers[name].getmany(timeout_ms=_POLL_MS)
-            held[name] = sorted([tp.topic, tp.partition] for tp in _consumers[name].assignment())
-        together = [tuple(tp) for assigned in held.values() for tp in assigned]
-        if len(together) == len(set(together)) == partitions and all(held.values()):
-            return held
-        deadline.check(held)
-
-
-@operation
-async def seek(name: str, topic: str, partition: int, offset: int) -> None:
-    """Set where the consumer reads next."""
-    _consumers[name].seek(aiokafka.TopicPartition(topic, partition), offset)
-
-
-@operation
-async def commit(name: str) -> None:
-    """Commit the consumer's positions and wait for the answer."""
-    await _consumers[name].commit()
-
-
-@operation
-async def close_consumer(name: str) -> None:
-    """Close: a group member leaves its group."""
-    await _consumers.pop(name).stop()
+        client.assign([aiokafka.TopicPartition(*partition) for partition in partitions])
+    await client.start()
 
 
 @operation
@@ -273,10 +228,17 @@ async def find_offsets(topic: str, partition: int, timestamps: list[int]) -> lis
 
 @operation
 async def committed(group: str, topic: str, partition: int) -> int | None:
-    """Return the group's committed offset."""
+    """Return the group's committed offset.
+
+    aiokafka drops the error of a coordinator that is still loading the group; the partition is not in the answer then.
+    """
     tp = aiokafka.TopicPartition(topic, partition)
+    deadline = Deadline(_LOADING_TIMEOUT_S)
     async with _admin() as admin:
-        return {tp: one.offset for tp, one in (await admin.list_consumer_group_offsets(group)).items()}.get(tp)
+        while tp not in (found := await admin.list_consumer_group_offsets(group, partitions=[tp])):
+            deadline.check("nothing of the partition")
+            await asyncio.sleep(_POLL_MS / 1000)
+    return None if found[tp].offset < 0 else found[tp].offset
 
 
 @operation
@@ -346,6 +308,18 @@ async def delete_records(topic: str, partition: int, before: int) -> int:
 
 
 @operation
+async def describe_cluster() -> dict[str, Any]:
+    """Return the cluster's id, controller and [id, host, port] of its nodes."""
+    async with _admin() as admin:
+        described = await admin.describe_cluster()
+    return {
+        "cluster_id": described["cluster_id"],
+        "controller": described["controller_id"],
+        "nodes": [[broker["node_id"], broker["host"], broker["port"]] for broker in described["brokers"]],
+    }
+
+
+@operation
 async def list_groups() -> list[str]:
     """Return the names of all groups."""
     async with _admin() as admin:
@@ -363,16 +337,12 @@ async def describe_group(group: str) -> dict[str, Any]:
 
 
 @operation
-async def reset() -> None:
+def reset() -> None:
     """Let go of what the last test left open."""
-    for background in _background:
-        background.stopping = True
-    _background.clear()
-    for name in list(_consumers):
-        await close_consumer(name)
+    stop_all()
+    close_all()
 
 
 if __name__ == "__main__":
-    event_loop = asyncio.new_event_loop()
-    threading.Thread(target=event_loop.run_forever, daemon=True).start()
-    serve(lambda answer: asyncio.run_coroutine_threadsafe(answer, event_loop).result())
+    threading.Thread(target=_event_loop.run_forever, daemon=True).start()
+    serve(lambda answer: _wait(answer) if asyncio.iscoroutine(answer) else answer)

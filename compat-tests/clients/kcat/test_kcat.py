@@ -34,6 +34,7 @@ def run(kcat: str, target: Target, *options: str, stdin: str = "") -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.feature("codec: {codec}")
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_produce_and_consume(kcat: str, target: Target, name: str, codec: str) -> None:
     lines = "".join(f"key {number}:value {number}\n" for number in range(100))
@@ -49,6 +50,7 @@ def test_produce_and_consume(kcat: str, target: Target, name: str, codec: str) -
     assert last == ["98 value 98", "99 value 99"]
 
 
+@pytest.mark.feature("groups: commit and resume")
 def test_group_consumer(kcat: str, target: Target, name: str) -> None:
     run(kcat, target, "-P", "-t", name, stdin="".join(f"{number}\n" for number in range(30)))
     group = ["-G", name, "-X", "auto.offset.reset=earliest", "-q"]
@@ -57,6 +59,7 @@ def test_group_consumer(kcat: str, target: Target, name: str) -> None:
     assert [int(value) for value in first + rest] == list(range(30))
 
 
+@pytest.mark.feature("admin: cluster")
 def test_list(kcat: str, target: Target, name: str) -> None:
     run(kcat, target, "-P", "-t", name, stdin="one\n")
     [shown] = run(kcat, target, "-L", "-J", "-t", name)
@@ -70,6 +73,7 @@ def test_list(kcat: str, target: Target, name: str) -> None:
     ]
 
 
+@pytest.mark.feature("offsets: seek, by time")
 def test_query_offsets(kcat: str, target: Target, name: str) -> None:
     run(kcat, target, "-P", "-t", name, stdin="".join(f"{number}\n" for number in range(7)))
     [shown] = run(kcat, target, "-C", "-t", name, "-o", "3", "-c", "1", "-q", "-f", "%T\n")

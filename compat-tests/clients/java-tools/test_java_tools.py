@@ -24,9 +24,9 @@ PRINT_EVERYTHING = [
 ]
 
 
-@pytest.fixture(scope="module", params=[KAFKA_4, KAFKA_3])
+@pytest.fixture(scope="module", params=[f"java-tools-{release}" for release in (KAFKA_4, KAFKA_3)])
 def tools(request: pytest.FixtureRequest, target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tools]:
-    launched = Tools(request.param, target.bootstrap, tmp_path_factory.mktemp("tools"))
+    launched = Tools(request.param.removeprefix("java-tools-"), target.bootstrap, tmp_path_factory.mktemp("tools"))
     try:
         yield launched
     finally:
@@ -51,6 +51,7 @@ def rows(lines: list[str], first_column: str) -> list[list[str]]:
     return [columns for line in lines if (columns := line.split()) and columns[0] == first_column]
 
 
+@pytest.mark.feature("codec: {codec}")
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_console_producer_and_consumer(tools: Tools, name: str, codec: str) -> None:
     create_topic(tools, name, 1)
@@ -66,6 +67,7 @@ def test_console_producer_and_consumer(tools: Tools, name: str, codec: str) -> N
     assert all(int(columns[0].removeprefix("CreateTime:")) > 1_600_000_000_000 for columns in shown)
 
 
+@pytest.mark.feature("offsets: seek, by time")
 def test_console_consumer_from_an_offset(tools: Tools, name: str) -> None:
     create_topic(tools, name, 2)
     tools.run_on_broker("console-producer", "--topic", name, stdin="".join(f"{n}\n" for n in range(20)))
@@ -78,6 +80,7 @@ def test_console_consumer_from_an_offset(tools: Tools, name: str) -> None:
         assert [line.split("\t")[0] for line in last.lines if "\t" in line] == [f"Offset:{end - 1}"]
 
 
+@pytest.mark.feature("admin: topics and configs")
 def test_topics(tools: Tools, name: str) -> None:
     created = tools.run_on_broker(
         "topics", "--create", "--topic", name, "--partitions", "2", "--config", "retention.ms=7200000"
@@ -108,6 +111,7 @@ def test_topics(tools: Tools, name: str) -> None:
     assert "does not exist" in gone.out
 
 
+@pytest.mark.feature("admin: groups")
 def test_consumer_groups(tools: Tools, name: str) -> None:
     create_topic(tools, name, 1)
     produce(tools, name, 30)
@@ -135,6 +139,7 @@ def test_consumer_groups(tools: Tools, name: str) -> None:
     assert name not in tools.run_on_broker("consumer-groups", "--list").lines
 
 
+@pytest.mark.feature("admin: delete records")
 def test_offsets_and_deleted_records(tools: Tools, name: str, tmp_path: Path) -> None:
     create_topic(tools, name, 1)
     produce(tools, name, 25)
@@ -150,6 +155,7 @@ def test_offsets_and_deleted_records(tools: Tools, name: str, tmp_path: Path) ->
     assert [line for line in read.lines if line.startswith("value")] == [f"value {number}" for number in range(10, 25)]
 
 
+@pytest.mark.feature("admin: incremental configs")
 def test_configs(tools: Tools, name: str) -> None:
     create_topic(tools, name, 1, "retention.ms=7200000")
     topic = ["--entity-type", "topics", "--entity-name", name]
@@ -180,6 +186,7 @@ def test_configs(tools: Tools, name: str) -> None:
     assert "no.such.key" in refused.err + refused.out
 
 
+@pytest.mark.feature("admin: cluster")
 def test_broker_configs(tools: Tools) -> None:
     node = re.search(r"\(id: (\d+) ", tools.run_on_broker("broker-api-versions").out)
     assert node is not None
@@ -193,6 +200,7 @@ def test_broker_configs(tools: Tools) -> None:
     assert values["group.initial.rebalance.delay.ms"] == "0"
 
 
+@pytest.mark.feature("admin: cluster")
 def test_api_versions(tools: Tools, target: Target) -> None:
     shown = tools.run_on_broker("broker-api-versions")
     assert shown.lines[0].startswith(f"{target.bootstrap} (id: ")
@@ -200,6 +208,7 @@ def test_api_versions(tools: Tools, target: Target) -> None:
     assert set(usable) >= NEEDED_APIS
 
 
+@pytest.mark.feature("files: read by DumpLogSegments")
 def test_performance_tools_and_what_they_leave_on_disk(tools: Tools, target: Target, name: str) -> None:
     """The producer's records come back in number, and `DumpLogSegments` reads the files without a complaint."""
     records = 30_000
@@ -275,6 +284,7 @@ def unexpected(lines: list[str], *shapes: str) -> list[str]:
     return [line for line in lines if not any(re.fullmatch(shape, line) for shape in shapes)]
 
 
+@pytest.mark.feature("files: read by DumpLogSegments")
 def test_committed_offsets_on_disk(tools: Tools, target: Target, name: str) -> None:
     """`DumpLogSegments` decodes the group's commit in `__consumer_offsets`."""
     create_topic(tools, name, 1)

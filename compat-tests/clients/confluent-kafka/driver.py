@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import sys
-import threading
 from typing import Any
 
 import confluent_kafka
+from background import IN_FLIGHT, Background, begin, stop_all
 from confluent_kafka import admin
+from members import Member, close_all, members
 from serving import Deadline, operation, serve, to_bytes, to_text
 
 _BOOTSTRAP = sys.argv[1]
 _POLL_S = 0.1
 _TIMEOUT_S = 30
-_IN_FLIGHT = 20
-_ACKNOWLEDGE_TIMEOUT_S = 90
 _NO_OFFSET = -1001  # librdkafka's "invalid", its answer for a group that has committed nothing
 
-_consumers: dict[str, confluent_kafka.Consumer] = {}
 _admin = admin.AdminClient({"bootstrap.servers": _BOOTSTRAP})
 
 
@@ -90,72 +88,60 @@ def produce(
     return [sent[number] for number in range(len(records))]
 
 
-class _Background(threading.Thread):
-    """Produces numbered values until told to stop, few at a time, and keeps what was acknowledged."""
-
-    def __init__(self, topic: str) -> None:
-        super().__init__(daemon=True)
-        self.topic = topic
-        self.acknowledged: list[list[Any]] = []
-        self.changed = threading.Condition()
-        self.stopping = False
-        self.error: confluent_kafka.KafkaError | None = None
-
-    def run(self) -> None:
+class _Background(Background):
+    def produce(self) -> None:
         producer = confluent_kafka.Producer(
             {"bootstrap.servers": _BOOTSTRAP, "enable.idempotence": True, "reconnect.backoff.max.ms": 500}
         )
         number = 0
         while len(producer) or not self.stopping:
-            while len(producer) < _IN_FLIGHT and not self.stopping:
+            while len(producer) < IN_FLIGHT and not self.stopping:
                 producer.produce(self.topic, value=f"number {number}".encode(), on_delivery=self._delivered)
                 number += 1
             producer.poll(_POLL_S)
 
     def _delivered(self, error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
-        with self.changed:
-            if error is not None:
-                self.error = error
-            else:
-                self.acknowledged.append([message.partition(), message.offset(), to_text(message.value())])
-            self.changed.notify_all()
-
-
-_background: list[_Background] = []
+        if error is not None:
+            self.fail(confluent_kafka.KafkaException(error))
+        else:
+            self.acknowledge(message.partition(), message.offset(), message.value().decode())
 
 
 @operation
 def start_producing(topic: str) -> None:
     """Begin to produce in the background with an idempotent producer."""
-    _background.append(_Background(topic))
-    _background[-1].start()
+    begin(_Background(topic))
 
 
-@operation
-def wait_acknowledged(more: int) -> int:
-    """Wait until `more` further records are acknowledged; return how many are in all."""
-    background = _background[-1]
-    with background.changed:
-        wanted = len(background.acknowledged) + more
-        background.changed.wait_for(
-            lambda: len(background.acknowledged) >= wanted or background.error, _ACKNOWLEDGE_TIMEOUT_S
+class _Consumer(Member):
+    def __init__(self, settings: dict[str, Any]) -> None:
+        super().__init__()
+        self.client = confluent_kafka.Consumer(settings)
+
+    def subscribe(self, topics: list[str]) -> None:
+        self.client.subscribe(
+            topics,
+            on_assign=lambda _, partitions: self.moved("assigned", partitions),
+            on_revoke=lambda _, partitions: self.moved("revoked", partitions),
         )
-        if background.error is not None:
-            raise confluent_kafka.KafkaException(background.error)
-        if len(background.acknowledged) < wanted:
-            raise TimeoutError(f"{len(background.acknowledged)} of {wanted} acknowledged")
-        return len(background.acknowledged)
 
+    def take(self, at_most: int) -> list[dict[str, Any]]:
+        return [_record(_checked(message)) for message in self.client.consume(at_most, _POLL_S)]
 
-@operation
-def finish_producing() -> list[list[Any]]:
-    """Stop, wait for what is in flight and return [partition, offset, value] of all acknowledged records."""
-    background = _background.pop()
-    background.stopping = True
-    background.join(_ACKNOWLEDGE_TIMEOUT_S)
-    if background.error is not None:
-        raise confluent_kafka.KafkaException(background.error)
-    return background.acknowledged
+    def held(self) -> list[confluent_kafka.TopicPartition]:
+        return self.client.assignment()
+
+    def seek(self, topic: str, partition: int, offset: int) -> None:
+        """librdkafka can seek only what it reads already, so this assigns anew."""
+        self.client.assign([confluent_kafka.TopicPartition(topic, partition, offset)])
+
+    def commit(self) -> None:
+        for partition in self.client.commit(asynchronous=False):
+            if partition.error is not None:
+                raise confluent_kafka.KafkaException(partition.error)
+
+    def close(self) -> None:
+        self.client.close()
 
 
 @operation
@@ -180,68 +166,19 @@ def open_consumer(
     }
     if instance is not None:
         settings["group.instance.id"] = instance
-    consumer = _consumers[name] = confluent_kafka.Consumer(settings)
+    consumer = members[name] = _Consumer(settings)
     if topics is not None:
         consumer.subscribe(topics)
     if partitions is not None:
-        consumer.assign([confluent_kafka.TopicPartition(*partition) for partition in partitions])
-
-
-@operation
-def poll(names: list[str], count: int, timeout_s: float = 20) -> dict[str, list[dict[str, Any]]]:
-    """Poll the consumers in turn until they have `count` records together."""
-    deadline = Deadline(timeout_s)
-    seen: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
-    while (missing := count - sum(map(len, seen.values()))) > 0:
-        deadline.check({name: len(records) for name, records in seen.items()})
-        for name in names:
-            messages = _consumers[name].consume(missing, _POLL_S)
-            seen[name] += [_record(_checked(message)) for message in messages]
-            missing = count - sum(map(len, seen.values()))
-            if missing <= 0:
-                break
-    return seen
-
-
-@operation
-def settle(names: list[str], partitions: int, timeout_s: float = 30) -> dict[str, list[list[Any]]]:
-    """Poll the consumers in turn until each holds partitions and all hold `partitions`, none of them twice."""
-    deadline = Deadline(timeout_s)
-    while True:
-        held: dict[str, list[list[Any]]] = {}
-        for name in names:
-            _consumers[name].consume(1, _POLL_S)
-            held[name] = sorted([tp.topic, tp.partition] for tp in _consumers[name].assignment())
-        together = [tuple(tp) for assigned in held.values() for tp in assigned]
-        if len(together) == len(set(together)) == partitions and all(held.values()):
-            return held
-        deadline.check(held)
+        consumer.client.assign([confluent_kafka.TopicPartition(*partition) for partition in partitions])
 
 
 @operation
 def member_id(name: str) -> str:
     """Return the id that the broker gave to the consumer."""
-    return _consumers[name].memberid()
-
-
-@operation
-def seek(name: str, topic: str, partition: int, offset: int) -> None:
-    """Set where the consumer reads next; librdkafka can seek only what it reads already, so this assigns anew."""
-    _consumers[name].assign([confluent_kafka.TopicPartition(topic, partition, offset)])
-
-
-@operation
-def commit(name: str) -> None:
-    """Commit the consumer's positions and wait for the answer."""
-    for partition in _consumers[name].commit(asynchronous=False):
-        if partition.error is not None:
-            raise confluent_kafka.KafkaException(partition.error)
-
-
-@operation
-def close_consumer(name: str) -> None:
-    """Close: a group member leaves its group, unless it is a static one."""
-    _consumers.pop(name).close()
+    consumer = members[name]
+    assert isinstance(consumer, _Consumer)
+    return consumer.client.memberid()
 
 
 @operation
@@ -429,11 +366,8 @@ def delete_group(group: str) -> None:
 @operation
 def reset() -> None:
     """Let go of what the last test left open."""
-    for background in _background:
-        background.stopping = True
-    _background.clear()
-    for name in list(_consumers):
-        close_consumer(name)
+    stop_all()
+    close_all()
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ class Partition:
     open: dict[int, set[int]] = field(default_factory=dict)
 
 
-writes = st.sampled_from([Log.TAKES, Log.TAKES, Log.TAKES, Log.REFUSES, Log.DIES_BEFORE, Log.DIES_BEHIND])
+writes = st.sampled_from([*[Log.TAKES] * 9, Log.REFUSES, Log.DIES_BEFORE, Log.DIES_BEHIND])
 
 
 class Transactions(RuleBasedStateMachine):
@@ -113,7 +113,11 @@ class Transactions(RuleBasedStateMachine):
     def time_passes(self, ms: int) -> None:
         self.now_ms += ms
 
-    @rule(version=st.sampled_from([0, EPOCH_BUMP_VERSION]), write=writes, resumed=st.none() | st.integers(0, 3))
+    @rule(
+        version=st.sampled_from([0, EPOCH_BUMP_VERSION]),
+        write=writes,
+        resumed=st.sampled_from([None, None, None, 0, 1, 2]),
+    )
     def initialize(self, version: int, write: Log, resumed: int | None) -> None:
         if self.txn is None:
             self.txn = TransactionalId.new("t", self.next_producer_id(), TIMEOUT_MS, self.now_ms)
@@ -173,6 +177,24 @@ class Transactions(RuleBasedStateMachine):
         if producer.version >= EPOCH_BUMP_VERSION:
             producer.identity = ProducerIdentity(now.producer_id, now.producer_epoch)
         producer.serial, producer.wrote, producer.asked = self.serials, False, None
+
+    @precondition(lambda self: self.producers)
+    @rule(which=st.integers(0, 9), names=st.permutations(PARTITIONS), committed=st.booleans(), write=writes)
+    def transact(self, which: int, names: list[str], committed: bool, write: Log) -> None:
+        """A whole transaction, as far as the producer gets."""
+        for name in names[:2]:
+            self.produce(which, name, Log.TAKES)
+        self.end(which, committed, write)
+
+    @precondition(lambda self: self.complete is not None)
+    @rule()
+    def settle(self) -> None:
+        """Everything that is decided is carried out."""
+        while self.complete is not None:
+            self.write_marker(forgets=False)
+            assert self.txn is not None
+            if not self.txn.unmarked:
+                self.finish(Log.TAKES)
 
     @rule(version=st.sampled_from([0, EPOCH_BUMP_VERSION]), write=writes)
     def time_out(self, version: int, write: Log) -> None:
@@ -237,11 +259,7 @@ class Transactions(RuleBasedStateMachine):
         self.restart()
         self.now_ms += 10 * TIMEOUT_MS
         self.time_out(EPOCH_BUMP_VERSION, Log.TAKES)
-        while self.complete is not None:
-            self.write_marker(forgets=False)
-            assert self.txn is not None
-            if not self.txn.unmarked:
-                self.finish(Log.TAKES)
+        self.settle()
         assert not any(serials for partition in self.partitions.values() for serials in partition.open.values())
         self.a_transaction_ends_in_one_way()
         self.a_producer_was_told_the_truth()

@@ -23,6 +23,7 @@ from benchmarks.rows import (
     SmallRequests,
     Start,
 )
+from benchmarks.transactions import Transactions
 from odradek_protocol.records.compression import Codec
 
 KIB = 1024
@@ -84,6 +85,11 @@ REQUESTS: tuple[Row, ...] = (
     SmallRequests("metadata, 100 partitions", 5_000, frames.metadata, metadata_check, partitions=100),
 )
 
+TRANSACTIONS: tuple[Row, ...] = (
+    Transactions("transactions of 1 KB", 1_000),
+    Transactions("transactions of 1 KB to 10 partitions", 300, partitions=10),
+)
+
 CLIENTS: tuple[Row, ...] = (
     EndToEnd("end to end, acks=all", 2_000),
     ClientProduce("produce 1 KB, librdkafka", 600_000, 1000, ("acks=all",), java=False),
@@ -115,7 +121,7 @@ FOOTPRINT: tuple[Row, ...] = (
     Memory("after the load"),
 )
 
-ROWS = PRODUCE + FETCH + REQUESTS + CLIENTS + JAVA + CLEANING + FOOTPRINT
+ROWS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + CLIENTS + JAVA + CLEANING + FOOTPRINT
 QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA and not isinstance(row, ManyPartitions))
 """Those that need no JVM for the client, whose start takes longer than its load, and do not start brokers of Kafka
 with many partitions, which takes minutes."""

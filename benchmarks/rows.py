@@ -58,7 +58,7 @@ def temporary_topic(
             client.delete_topic(name)
 
 
-def _cost(unit: str, count: int, seconds: float, cpu_s: float) -> Figures:
+def cost_of(unit: str, count: int, seconds: float, cpu_s: float) -> Figures:
     return {f"cpu_us_per_{unit}": cpu_s / count * 1e6, f"{unit}s_per_s": count / seconds}
 
 
@@ -102,7 +102,7 @@ class Produce(Row):
         if self.latency:
             return percentiles(list(itertools.chain.from_iterable(one.latencies_s for one in exchanges)))
         records = requests * self.connections * count * self.partitions_in_request
-        return _cost("record", records, seconds, cpu_s)
+        return cost_of("record", records, seconds, cpu_s)
 
     def _frames(self, broker: Broker, topic: str, requests: int, count: int) -> Iterator[Frame]:
         producer_id = -1
@@ -162,7 +162,7 @@ class Fetch(Row):
             seconds = drive(consumers)
             cpu_s = broker.cpu_s() - cpu_s
         records = self.batches * count * self.partitions * self.consumers * passes
-        return _cost("record", records, seconds, cpu_s)
+        return cost_of("record", records, seconds, cpu_s)
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class SmallRequests(Row):
             cpu_s = broker.cpu_s()
             seconds = drive(exchanges)
             cpu_s = broker.cpu_s() - cpu_s
-        return _cost("request", requests * self.connections, seconds, cpu_s)
+        return cost_of("request", requests * self.connections, seconds, cpu_s)
 
 
 @dataclass(frozen=True)

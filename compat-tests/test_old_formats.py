@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from harness.cache import require_program
-from harness.clients import client_of
+from harness.clients import client_of, python_driver
 from harness.jars import jars
 from harness.java import OLD_CLIENT
 from harness.versions import OLD_JAVA
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Which release of Kafka a client is told that it talks to: formats 0, 0 and 1.
 BROKERS = [(0, 8, 2), (0, 9, 0), (0, 10, 2)]
+OLD_DRIVER = "old_formats_driver.py"
 CODECS = [None, "gzip", "snappy", "lz4"]
 
 RECORDS = [{"key": f"k{number}", "value": f"value {number} " + "again and " * 30} for number in range(50)]
@@ -33,14 +34,15 @@ def numbered(records: list[dict[str, Any]], start: int = 0) -> list[dict[str, An
 
 @pytest.fixture(scope="module")
 def modern(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    with client_of("kafka-python-3", "kafka_python_driver", target, tmp_path_factory.mktemp("modern")) as agent:
+    driver = python_driver("kafka-python-3", "kafka-python")
+    with client_of(driver, target, tmp_path_factory.mktemp("modern")) as agent:
         yield agent
 
 
-@pytest.fixture(scope="module", params=["kafka-python-1", "confluent-kafka"])
+@pytest.fixture(scope="module", params=["kafka-python-1.4", "confluent-kafka"])
 def old(request: pytest.FixtureRequest, target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    driver = {"kafka-python-1": "old_kafka_python_driver", "confluent-kafka": "old_confluent_driver"}[request.param]
-    with client_of(request.param, driver, target, tmp_path_factory.mktemp("old")) as agent:
+    driver = python_driver(request.param, request.param.removesuffix("-1.4"), OLD_DRIVER)
+    with client_of(driver, target, tmp_path_factory.mktemp("old")) as agent:
         yield agent
 
 
@@ -81,7 +83,7 @@ def test_groups_of_old_clients(
     modern.call("create_topic", topic=name)
     modern.call("produce", topic=name, records=RECORDS)
     folder = tmp_path_factory.mktemp("group")
-    with client_of("kafka-python-1", "old_kafka_python_driver", target, folder) as old:
+    with client_of(python_driver("kafka-python-1.4", "kafka-python", OLD_DRIVER), target, folder) as old:
         committed = old.call("read_in_group", topic=name, group=name, count=len(RECORDS), broker=broker, timeout_s=90)
     assert committed == len(RECORDS)
 

@@ -1,4 +1,8 @@
-"""The command line: `odradek serve [server.properties] [--override key=value]...`, `odradek log dump|verify PATH...`.
+"""The command line.
+
+    odradek serve [server.properties] [--override key=value]...
+    odradek adopt TOPICS [server.properties] [--override key=value]...
+    odradek log dump|verify PATH...
 
 What a wrong setting costs is one line on standard error and exit status 1. The broker itself is imported only when
 it is to be started.
@@ -8,6 +12,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from odradek import __version__
 
@@ -34,13 +39,25 @@ def parser() -> argparse.ArgumentParser:
         help="run a broker until SIGTERM or SIGINT",
         description="Run a broker until SIGTERM or SIGINT. Without a file: for development, on 127.0.0.1:9092.",
     )
+    _add_settings(command)
+    command.set_defaults(run=lambda options: serve(options.properties, options.override))
+    command = commands.add_parser(
+        "adopt",
+        help="take over the folders of a Kafka broker",
+        description="Make the topics in a stopped Kafka broker's log.dirs known to Odradek, which `serve` then serves.",
+    )
+    command.add_argument("topics", metavar="TOPICS", help="file with what `kafka-topics.sh --describe` printed")
+    _add_settings(command)
+    command.set_defaults(run=lambda options: adopt(options.topics, options.properties, options.override))
+    _add_log_commands(commands.add_parser("log", help="look at log files"))
+    return top
+
+
+def _add_settings(command: argparse.ArgumentParser) -> None:
     command.add_argument("properties", nargs="?", metavar="server.properties", help="settings by Kafka's names")
     command.add_argument(
         "--override", action="append", default=[], metavar="key=value", help="a setting that wins over the file's"
     )
-    command.set_defaults(run=lambda options: serve(options.properties, options.override))
-    _add_log_commands(commands.add_parser("log", help="look at log files"))
-    return top
 
 
 def _add_log_commands(command: argparse.ArgumentParser) -> None:
@@ -82,4 +99,21 @@ def serve(properties: str | None, overrides: Sequence[str]) -> int:
     except StartError as error:
         print(f"odradek: {error}", file=sys.stderr)  # noqa: T201 - the answer to a command
         return 1
+    return 0
+
+
+def adopt(topics: str, properties: str | None, overrides: Sequence[str]) -> int:
+    """Make the topics in a Kafka broker's folders known; the exit status."""
+    from odradek import adoption  # noqa: PLC0415 - `--version` and `--help` need none of it
+    from odradek.cluster.store import StoreError  # noqa: PLC0415 - likewise
+    from odradek.config import ConfigError, load  # noqa: PLC0415 - likewise
+    from odradek.log.errors import LogFolderError  # noqa: PLC0415 - likewise
+
+    try:
+        described = adoption.read_description(Path(topics).read_text())
+        adoption.adopt(load(properties, overrides), described)
+    except (ConfigError, adoption.AdoptionError, LogFolderError, StoreError, OSError) as error:
+        print(f"odradek: {error}", file=sys.stderr)  # noqa: T201 - the answer to a command
+        return 1
+    print(f"odradek adopted {len(described)} topics")  # noqa: T201 - likewise
     return 0

@@ -36,7 +36,6 @@ WITHOUT_EFFECT = frozenset(
         "log.preallocate",
         "max.connection.creation.rate",
         "replica.high.watermark.checkpoint.interval.ms",
-        "transaction.max.timeout.ms",
         "unclean.leader.election.enable",
     }
 )

@@ -9,19 +9,26 @@ Appends each partition's batch at once, in the order of the request, and answers
 Order of the checks: acks; topic (UNKNOWN_TOPIC_OR_PARTITION, for an id that is nobody's UNKNOWN_TOPIC_ID), which is no
 internal one (INVALID_TOPIC_EXCEPTION); that there is one batch of the current format (INVALID_RECORD); zstd below v7
 (UNSUPPORTED_COMPRESSION_TYPE); a transactional id for a transactional batch (TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
-leadership; min.insync.replicas for acks=all; what `Log.append_as_leader` checks.
-Missing records are an INVALID_RECORD. Records that need another form are converted first; from then on nothing is
-awaited before the last partition is appended, and a connection's next request waits for this one: its batches lie in
-the log in the order in which they were sent. In a request for several partitions of which the first one needs no other
-codec, the others get theirs while they are appended.
+leadership; min.insync.replicas for acks=all; whether the transaction of a transactional batch is known to its
+coordinator (below); what `Log.append_as_leader` checks.
+Missing records are an INVALID_RECORD. Records that need another form are converted first, then the coordinator is
+asked; from then on nothing is awaited before the last partition is appended, and a connection's next request waits for
+this one: its batches lie in the log in the order in which they were sent. In a request for several partitions of which
+the first one needs no other codec, the others get theirs while they are appended.
 
 Message sets of format 0 and 1 come with versions 0 to 2, and are stored as one RecordBatch v2. There a v2 is taken too,
 since there are clients that send it, and there is no error for it on Kafka.
 
-KIP-98 (idempotence), KIP-110 (zstd), KIP-467 (record errors), KIP-516 (v13: topic ids).
+A transactional batch is appended when the coordinator has the partition in its transaction. From v12 on this request
+itself adds it (KIP-890); before, it has to be there already: INVALID_TXN_STATE, from v11 on TRANSACTION_ABORTABLE. What
+the coordinator cannot tell at the moment is NOT_ENOUGH_REPLICAS, which every client retries; CONCURRENT_TRANSACTIONS is
+told from v12 on. Batches of several producers in one transactional request are an INVALID_PRODUCER_ID_MAPPING.
+
+KIP-98 (idempotence, transactions), KIP-110 (zstd), KIP-467 (record errors), KIP-890 (v11, v12), KIP-516 (v13: topic
+ids).
 """
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -33,6 +40,8 @@ from odradek.log.errors import RecordErrors
 from odradek.log.log import AppendResult
 from odradek.log.validation import read_batch
 from odradek.partition import Partition
+from odradek.transactions.joining import ClientProtocol, join_transaction
+from odradek.transactions.state import ProducerIdentity
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.messages.produce import (
@@ -53,6 +62,8 @@ if TYPE_CHECKING:
 
 FIRST_WITH_BATCHES = 3
 FIRST_WITH_ZSTD = 7
+FIRST_WITH_ABORTABLE = 11
+FIRST_THAT_ADDS_PARTITIONS = 12
 FIRST_WITH_TOPIC_IDS = 13
 
 ADMIN_CLIENT_ID = "__admin_client"
@@ -76,12 +87,15 @@ WITHOUT_LOG_START = frozenset(
 )
 """Errors of an append whose reply does not tell the log start offset."""
 
+UNDECIDED = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR})
+"""What a coordinator says that cannot tell, for the moment, whether a partition is in a transaction."""
+
 _Appended = tuple[Partition, AppendResult, PartitionProduceResponse]
 """What has to become safe before it is answered."""
 
-
 _Refused = dict[int, tuple[Partition | None, Exception]]
-"""By the id of a partition's data, why its records cannot have the form that they need."""
+"""By the id of a partition's data, why it is not appended: its records cannot have the form that they need, or the
+transaction does not have the partition."""
 
 
 @handles(ProduceRequest)
@@ -93,12 +107,12 @@ def produce(
 ) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None:
     """Answer a Produce; None for acks=0.
 
-    `refused` is given when all records that can have the form that they need have it. Raises CloseConnection when an
-    append with acks=0 failed.
+    `refused` is given when all records that can have the form that they need have it, and the coordinator of the
+    transaction was asked. Raises CloseConnection when an append with acks=0 failed.
     """
     body = request.body
-    if refused is None and request.version < FIRST_WITH_BATCHES:
-        return _produce_converted(node, connection, request)
+    if refused is None and (request.version < FIRST_WITH_BATCHES or body.transactional_id is not None):
+        return _produce_prepared(node, connection, request)
     appended: list[_Appended] = []
     topics: list[TopicProduceResponse] = []
     for topic in body.topic_data:
@@ -111,7 +125,7 @@ def produce(
                     raise refusal  # noqa: TRY301 - answered with the others
                 partition, records, batch = _admit(node, request, topic, data, refused is not None)
                 if refused is None and partition.config.compression_type != "producer" and not (topics or replies):
-                    return _produce_converted(node, connection, request)
+                    return _produce_prepared(node, connection, request)
                 result = partition.append(records, batch=batch)
             except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
                 replies.append(_refusal(request, partition, data.index, error))
@@ -191,14 +205,19 @@ def _admit(
     return partition, records, batch
 
 
-async def _produce_converted(
+async def _produce_prepared(
     node: "Node", connection: "Connection", request: Request[ProduceRequest]
 ) -> ProduceResponse | None:
-    """Answer a Produce whose records need another form than they have, after giving it to them."""
+    """Answer a Produce whose records need another form than they have, or whose transaction needs their partitions.
+
+    Nothing is awaited between what its coordinator says and the appends.
+    """
     refused: _Refused = {}
     for topic in request.body.topic_data:
         for data in topic.partition_data:
             await _convert(node, request, topic, data, refused)
+    if request.body.transactional_id is not None:
+        await _join(node, request, request.body.transactional_id, refused)
     answer = produce(node, connection, request, refused)
     return await answer if isinstance(answer, Coroutine) else answer
 
@@ -221,6 +240,64 @@ async def _convert(
             data.records, _ = await recompress(partition, records, batch)
     except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
         refused[id(data)] = partition, error
+
+
+async def _join(node: "Node", request: Request[ProduceRequest], transactional_id: str, refused: _Refused) -> None:
+    """Have the coordinator know of the partitions with transactional batches, and note those that it refuses.
+
+    What is wrong with a batch itself is found later.
+    """
+    asked: list[tuple[PartitionProduceData, Partition]] = []
+    sequences: dict[Partition, int] = {}
+    producers = set()
+    for topic in request.body.topic_data:
+        for data in topic.partition_data:
+            try:
+                partition, _, batch = _admit(node, request, topic, data, True)
+                partition.check_leader()
+            except BrokerError:
+                continue
+            if batch.is_transactional and batch.producer_id >= 0 and id(data) not in refused:
+                asked.append((data, partition))
+                sequences.setdefault(partition, batch.base_sequence)
+                producers.add(ProducerIdentity(batch.producer_id, batch.producer_epoch))
+    errors: Mapping[Partition, BrokerError] = {}
+    if len(producers) > 1:
+        several = BrokerError(
+            Error.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
+        )
+        errors = dict.fromkeys(sequences, several)
+    elif producers:
+        protocol = _protocol(request.version)
+        found = await join_transaction(
+            node.transactions, node.config, transactional_id, producers.pop(), sequences, protocol
+        )
+        errors = {partition: _retriable(error, protocol) for partition, error in found.items()}
+    for data, partition in asked:
+        if partition in errors:
+            # Answered as of a partition that was not looked at.
+            refused[id(data)] = None, errors[partition]
+
+
+def _protocol(version: int) -> ClientProtocol:
+    if version >= FIRST_THAT_ADDS_PARTITIONS:
+        return ClientProtocol.WITH_IMPLICIT_ADDITION
+    return ClientProtocol.WITH_ABORTABLE if version >= FIRST_WITH_ABORTABLE else ClientProtocol.WITHOUT_ABORTABLE
+
+
+def _retriable(error: BrokerError, protocol: ClientProtocol) -> BrokerError:
+    """What a producer is told of a coordinator that cannot answer now: a code that producers of all ages retry."""
+    passes = error.error in UNDECIDED or (
+        error.error is Error.CONCURRENT_TRANSACTIONS and protocol is not ClientProtocol.WITH_IMPLICIT_ADDITION
+    )
+    if passes:
+        return BrokerError(
+            Error.NOT_ENOUGH_REPLICAS,
+            f"Unable to verify the partition has been added to the transaction. Underlying error: {error.error.name}",
+        )
+    if error.error is Error.INVALID_TXN_STATE:
+        return BrokerError(error.error, "Partition was not added to the transaction")
+    return error
 
 
 def _refusal(

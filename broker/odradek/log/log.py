@@ -467,6 +467,8 @@ class Log:
             self.truncate_fully_and_start_at(offset)
             return
         with self._changing("truncating"):
+            # First: what a crash in the middle leaves has to be read.
+            self.recovery_point = min(self.recovery_point, offset)
             keep = bisect_right(self._segments.bases, offset)
             self._remove_segments(self._segments.items[keep:])
             self.adopt_segments(self._segments.items[:keep])

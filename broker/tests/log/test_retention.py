@@ -191,6 +191,20 @@ class TestRetention:
         assert [offset for offset, _ in contents(log)] == list(range(log.log_start_offset, 240))
         assert len(list(Path(log.directory).glob("*.log"))) == len(log.segments)
 
+    def test_files_that_cannot_be_renamed_are_not_the_logs_any_more(self, tmp_path: Path) -> None:
+        files = FaultyFiles()
+        log = Opener(tmp_path, files)()
+        for _ in range(3):
+            append(log)
+            log.roll(NOW_MS)
+        log.increment_log_start_offset(2)
+        files.broken = {"rename"}
+        with pytest.raises(BrokerError) as raised:
+            log.delete_old_segments(NOW_MS)
+        assert raised.value.error is Error.KAFKA_STORAGE_ERROR
+        assert log.segments[0].base_offset == 2
+        assert [offset for offset, _ in contents(log)] == [2]
+
     def test_files_go_after_the_delay(self, opener: Opener, log: Log) -> None:
         opener.config.retention_bytes = 0
         append(log)

@@ -13,6 +13,7 @@ from typing import TypeVar
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from support.cleaning import clean
 from support.disk import Fault, SimulatedDisk
 from support.logs import NOW_MS, Opener, check_indexes, contents, records
 
@@ -41,6 +42,7 @@ class LogMachine(RuleBasedStateMachine):
         self.disk.make_directories(FOLDER)
         self.disk.root.sync()
         self.opener = Opener(FOLDER, self.disk)
+        self.opener.config.cleanup_policy = ["compact", "delete"]
         self.opener.config.segment_bytes = 1200
         self.opener.config.file_delete_delay_ms = 0
         self.model: dict[int, bytes | None] = {}
@@ -101,12 +103,12 @@ class LogMachine(RuleBasedStateMachine):
     @rule(count=st.integers(1, 5), size=st.integers(0, 200), age=st.integers(-5, 5))
     def append(self, count: int, size: int, age: int) -> None:
         values = self._values(count, size)
-        self._append(records(*values, timestamp_ms=NOW_MS + age), values)
+        self._append(records(*values, timestamp_ms=NOW_MS + age, key=None), values)
 
     @rule(count=st.integers(1, 3))
     def append_idempotent(self, count: int) -> None:
         values = self._values(count, 10)
-        offset = self._append(records(*values, producer=(PRODUCER_ID, 0, self.sequence)), values)
+        offset = self._append(records(*values, producer=(PRODUCER_ID, 0, self.sequence), key=None), values)
         if offset is not None:
             self.last_idempotent = (offset, self.sequence, count)
             self.sequence += count
@@ -178,6 +180,16 @@ class LogMachine(RuleBasedStateMachine):
         log = self.log
         self._attempt(lambda: log.delete_old_segments(NOW_MS))
         assert self.log.log_start_offset == self.start
+
+    @rule()
+    def compact(self) -> None:
+        """Every record has a key of its own, so all are kept: small segments become one."""
+        log = self.log
+        try:
+            self._attempt(lambda: clean(log, files=self.disk))
+        except OSError:
+            # The cleaning process met it, and has changed nothing.
+            assert self.disk.fault is None
 
     @rule(share=st.floats(0, 1))
     def truncate(self, share: float) -> None:

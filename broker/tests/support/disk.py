@@ -256,6 +256,10 @@ class SimulatedDisk(Files):
         self._existing(path)
         return self.now_ms
 
+    def set_modified_ms(self, path: str, time_ms: int) -> None:  # noqa: ARG002 - all files are of one time
+        self._check("set_modified_ms")
+        self._existing(path)
+
     def names(self, directory: str) -> list[str]:
         self._check("names")
         folder = self._existing(directory)

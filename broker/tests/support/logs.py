@@ -129,10 +129,14 @@ def records(
     producer: tuple[int, int, int] = (-1, -1, -1),
     attributes: int = 0,
     codec: Codec = Codec.NONE,
+    key: bytes | None = b"k",
 ) -> memoryview:
-    """A batch of these values, all with one timestamp, as a leader gets it."""
+    """A batch of these values, all with one timestamp, as a leader gets it. Without a `key` each has its first word."""
     producer_id, epoch, sequence = producer
-    new = [NewRecord(b"k", value, timestamp_ms=timestamp_ms) for value in values]
+    new = [
+        NewRecord(value.partition(b" ")[0] if key is None else key, value, timestamp_ms=timestamp_ms)
+        for value in values
+    ]
     return memoryview(
         build_batch(
             new,

@@ -9,6 +9,9 @@ nothing may be undone any more to where nothing is left to be done; index files 
 those of a replacement that has not begun. There is always an index of transactions, if an empty one, so that none of an
 old segment is taken for the new one's.
 
+A loss of power may undo any change of a name that is not on the disk yet, and keep those that came behind it. So the
+".swap" names are on the disk before an old file goes, and all else is before the log file gets its name.
+
 The old files go in the order of their offsets. A crash on the way leaves the newer ones, and the records that they hold
 beyond the new segment's end stay until the next round.
 """
@@ -33,11 +36,14 @@ def begin(files: Files, stem: str) -> None:
     """Declare the cleaned files good; from here on the replacement will happen. Raises OSError."""
     for suffix in _ORDER:
         files.rename(stem + suffix + CLEANED_SUFFIX, stem + suffix + SWAP_SUFFIX)
+    files.sync(os.path.dirname(stem))
 
 
 def finish(files: Files, stem: str) -> None:
     """Give the new files their names, once the old ones are out of the way. Raises OSError."""
     for suffix in _ORDER:
+        if suffix == ".log":
+            files.sync(os.path.dirname(stem))
         if files.exists(stem + suffix + SWAP_SUFFIX):
             files.rename(stem + suffix + SWAP_SUFFIX, stem + suffix)
 

@@ -40,8 +40,10 @@ def _records(value: Any) -> Any:
 
 
 def _batch(header: dict[str, int], data: bytes) -> Any:
-    """A batch as it is; of a marker, whose time is its broker's, without the times and without what depends on them."""
-    if not header["attributes"] & _CONTROL:
+    """A batch as it is, or a message of an older format; a marker, whose time is its broker's, without the times and
+    without what depends on them.
+    """
+    if not header.get("attributes", 0) & _CONTROL:
         return [header, data.hex()]
     timeless = {name: value for name, value in header.items() if name not in ("crc", *_TIMES)}
     return [timeless, data[_HEADER_BYTES:].hex()]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from odradek_protocol.internal import consumer_offsets, consumer_protocol
+from odradek_protocol.internal import consumer_group, consumer_offsets, consumer_protocol
 from odradek_protocol.messages import load_all
 from odradek_protocol.schema import NEVER_FLEXIBLE, REQUIRED, Field, Struct, apis
 
@@ -69,7 +69,11 @@ def _messages() -> Iterator[Message]:
     for api in apis.values():
         for kind, name in ((api.request, f"{api.name}Request"), (api.response, f"{api.name}Response")):
             yield Message(kind, name, "kafka-clients", api.first, api.last, api.flexible, api.key)
-    for module, artifact in ((consumer_offsets, "kafka-group-coordinator"), (consumer_protocol, "kafka-clients")):
+    for module, artifact in (
+        (consumer_group, "kafka-group-coordinator"),
+        (consumer_offsets, "kafka-group-coordinator"),
+        (consumer_protocol, "kafka-clients"),
+    ):
         for kind in vars(module).values():
             if hasattr(kind, "VERSIONS"):
                 first, last = kind.VERSIONS
@@ -111,8 +115,12 @@ def layout_of_struct(kind: type[Struct], version: int) -> list[Any]:
 
 def _without_later_tags(ours: list[Any], theirs: list[Any]) -> list[Any]:
     """Our fields but for the tagged ones that a release does not know: a newer one may add them to an old version."""
-    known = {field[0] for field in theirs}
-    return [field for field in ours if field[3] is None or field[0] in known]
+    known = {field[0]: field[4] for field in theirs}
+    found = [field for field in ours if field[3] is None or field[0] in known]
+    return [
+        field if not (field[4] and known.get(field[0])) else (*field[:4], _without_later_tags(field[4], known[field[0]]))
+        for field in found
+    ]
 
 
 def differences(message: Message) -> list[str]:

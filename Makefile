@@ -8,7 +8,7 @@ LISTENERS ?= PLAINTEXT://127.0.0.1:9092
 SOURCES := $(wildcard broker protocol compat-tests benchmarks)
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run install test unit lint type format compat bench wheel clean
+.PHONY: run install test unit lint type format compat compat-kafka bench wheel clean
 
 run: install
 	@echo "data: $(abspath $(DATA))"
@@ -28,8 +28,22 @@ test: install
 unit: install
 	$(BIN)/pytest protocol/tests broker/tests
 
+# The suite against Odradek, and the report card; with Kafka's results kept from the last `make compat-kafka`.
 compat: install
-	$(BIN)/pytest compat-tests
+	@$(BIN)/pytest compat-tests --results compat-tests/results/odradek.json; status=$$?; \
+	$(BIN)/python compat-tests/report_card.py; exit $$status
+
+# What the card says of Kafka: the clients' tests against each release.
+compat-kafka: install
+	@status=0; cd compat-tests; \
+	for release in $$(../$(BIN)/python -c "from harness.versions import *; print(KAFKA_4, KAFKA_3)"); do \
+	  ../$(BIN)/pytest clients --target kafka-$$release --results results/kafka-$$release.json || status=$$?; \
+	done; ../$(BIN)/python report_card.py; exit $$status
+
+# One client: make compat-aiokafka
+compat-%: install
+	@$(BIN)/pytest compat-tests/clients/$* --results compat-tests/results/odradek.json; status=$$?; \
+	$(BIN)/python compat-tests/report_card.py $*; exit $$status
 
 lint: install
 	$(BIN)/ruff check $(SOURCES)

@@ -9,6 +9,7 @@ from benchmarks import frames
 from benchmarks.load import list_offsets_check, metadata_check
 from benchmarks.rows import (
     ACKS_ALL,
+    ON_DISK,
     ClientConsume,
     ClientProduce,
     EndToEnd,
@@ -20,6 +21,7 @@ from benchmarks.rows import (
     SmallRequests,
     Start,
 )
+from benchmarks.transactions import Transactions
 from odradek_protocol.records.compression import Codec
 
 KIB = 1024
@@ -47,6 +49,19 @@ PRODUCE: tuple[Row, ...] = (
         partitions=100,
         partitions_in_request=10,
     ),
+    Produce(
+        "produce 1 x 100 B, 50 producers, on disk", 20_000, 0, 100, connections=50, in_flight=1, settings=(ON_DISK,)
+    ),
+    Produce(
+        "produce 1 x 100 B, 50 producers, 10 partitions, on disk",
+        20_000,
+        0,
+        100,
+        connections=50,
+        in_flight=1,
+        partitions=10,
+        settings=(ON_DISK,),
+    ),
 )
 
 FETCH: tuple[Row, ...] = (
@@ -66,6 +81,11 @@ REQUESTS: tuple[Row, ...] = (
     ),
     SmallRequests("metadata, 1 partition", 20_000, frames.metadata, metadata_check),
     SmallRequests("metadata, 100 partitions", 5_000, frames.metadata, metadata_check, partitions=100),
+)
+
+TRANSACTIONS: tuple[Row, ...] = (
+    Transactions("transactions of 1 KB", 1_000),
+    Transactions("transactions of 1 KB to 10 partitions", 300, partitions=10),
 )
 
 CLIENTS: tuple[Row, ...] = (
@@ -90,6 +110,6 @@ JAVA: tuple[Row, ...] = (
 
 FOOTPRINT: tuple[Row, ...] = (Start("start"), Memory("after the load"))
 
-ROWS = PRODUCE + FETCH + REQUESTS + CLIENTS + JAVA + FOOTPRINT
+ROWS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + CLIENTS + JAVA + FOOTPRINT
 QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA)
 """Those that need no JVM for the client, whose start takes longer than its load."""

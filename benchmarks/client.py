@@ -2,7 +2,7 @@
 
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -54,9 +54,9 @@ class Client:
         reply: MetadataResponse = self.call(MetadataRequest(topics=wanted, allow_auto_topic_creation=False), 9)
         return reply
 
-    def create_topic(self, name: str, partitions: int) -> None:
+    def create_topic(self, name: str, partitions: int, settings: Mapping[str, str]) -> None:
         """Make a topic, and wait until each of its partitions has a leader that serves."""
-        configs = [CreatableTopicConfig(name=key, value=value) for key, value in TOPIC_CONFIG.items()]
+        configs = [CreatableTopicConfig(name=key, value=value) for key, value in {**TOPIC_CONFIG, **settings}.items()]
         topic = CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=configs
         )

@@ -21,6 +21,9 @@ Figures = dict[str, float]
 
 ACKS_ALL = -1
 
+ON_DISK = ("flush.messages", "1")
+"""The topic's setting for `log.flush.interval.messages=1`: acknowledged means on the disk."""
+
 _numbers = itertools.count(1)
 
 
@@ -36,11 +39,11 @@ class Row(ABC):
 
 
 @contextmanager
-def _topic(broker: Broker, partitions: int = 1) -> Iterator[str]:
+def made_topic(broker: Broker, partitions: int = 1, *settings: tuple[str, str]) -> Iterator[str]:
     """A topic for one run. The names are all of one length, as the length of a name is a part of the load."""
     name = f"benchmark-{next(_numbers):06}"
     with Client(broker.port) as client:
-        client.create_topic(name, partitions)
+        client.create_topic(name, partitions, dict(settings))
     try:
         yield name
     finally:
@@ -48,7 +51,7 @@ def _topic(broker: Broker, partitions: int = 1) -> Iterator[str]:
             client.delete_topic(name)
 
 
-def _cost(unit: str, count: int, seconds: float, cpu_s: float) -> Figures:
+def cost_of(unit: str, count: int, seconds: float, cpu_s: float) -> Figures:
     return {f"cpu_us_per_{unit}": cpu_s / count * 1e6, f"{unit}s_per_s": count / seconds}
 
 
@@ -73,11 +76,12 @@ class Produce(Row):
     in_flight: int = 5
     """The most that an idempotent producer may have on their way, and what producers have by default."""
     latency: bool = False
+    settings: tuple[tuple[str, str], ...] = ()
 
     def run(self, broker: Broker, share: float) -> Figures:
         requests = max(int(self.requests * share) // self.connections, 1)
         count = frames.records_in(self.batch_bytes, self.record_bytes)
-        with _topic(broker, self.partitions) as topic:
+        with made_topic(broker, self.partitions, *self.settings) as topic:
             exchanges = [
                 Requests(
                     broker.port, self._frames(broker, topic, requests, count), self.in_flight, produce_check(topic)
@@ -90,7 +94,7 @@ class Produce(Row):
         if self.latency:
             return _percentiles(list(itertools.chain.from_iterable(one.latencies_s for one in exchanges)))
         records = requests * self.connections * count * self.partitions_in_request
-        return _cost("record", records, seconds, cpu_s)
+        return cost_of("record", records, seconds, cpu_s)
 
     def _frames(self, broker: Broker, topic: str, requests: int, count: int) -> Iterator[Frame]:
         producer_id = -1
@@ -130,7 +134,7 @@ class Fetch(Row):
         count = frames.records_in(self.batch_bytes, self.record_bytes)
         batch = frames.make_batch(count, self.record_bytes, self.codec)
         passes = max(int(self.passes * share), 1)
-        with _topic(broker, self.partitions) as topic:
+        with made_topic(broker, self.partitions) as topic:
             made = [frames.produce(topic, [index], batch, 1) for index in range(self.partitions)]
             filling = itertools.chain.from_iterable(itertools.repeat(made, self.batches))
             drive([Requests(broker.port, filling, 5, produce_check(topic))])
@@ -150,7 +154,7 @@ class Fetch(Row):
             seconds = drive(consumers)
             cpu_s = broker.cpu_s() - cpu_s
         records = self.batches * count * self.partitions * self.consumers * passes
-        return _cost("record", records, seconds, cpu_s)
+        return cost_of("record", records, seconds, cpu_s)
 
 
 @dataclass(frozen=True)
@@ -166,7 +170,7 @@ class SmallRequests(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         requests = int(self.requests * share) // self.connections
-        with _topic(broker, self.partitions) as topic:
+        with made_topic(broker, self.partitions) as topic:
             frame, check = self.frame(topic), self.check(topic, self.partitions)
             exchanges = [
                 Requests(broker.port, itertools.repeat(frame, requests), self.in_flight, check)
@@ -175,7 +179,7 @@ class SmallRequests(Row):
             cpu_s = broker.cpu_s()
             seconds = drive(exchanges)
             cpu_s = broker.cpu_s() - cpu_s
-        return _cost("request", requests * self.connections, seconds, cpu_s)
+        return cost_of("request", requests * self.connections, seconds, cpu_s)
 
 
 @dataclass(frozen=True)
@@ -187,7 +191,7 @@ class EndToEnd(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         messages = int(self.messages * share)
-        with _topic(broker) as topic:
+        with made_topic(broker) as topic:
             frame = frames.produce(topic, [0], frames.make_batch(1, self.record_bytes), ACKS_ALL)
             cpu_s = broker.cpu_s()
             latencies_s = end_to_end(broker.port, topic, frame, messages)
@@ -204,7 +208,7 @@ class JavaEndToEnd(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         messages = int(self.messages * share)
-        with _topic(broker) as topic:
+        with made_topic(broker) as topic:
             cpu_s = broker.cpu_s()
             average_ms, *_ = tools.java_end_to_end(broker.address, topic, messages, self.record_bytes)
             cpu_s = broker.cpu_s() - cpu_s
@@ -223,7 +227,7 @@ class ClientProduce(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         records = int(self.records * share)
-        with _topic(broker, self.partitions) as topic:
+        with made_topic(broker, self.partitions) as topic:
             cpu_s = broker.cpu_s()
             if self.java:
                 per_s = tools.java_produce(broker.address, topic, records, self.record_bytes, self.properties)
@@ -250,7 +254,7 @@ class ClientConsume(Row):
         count = frames.records_in(self.batch_bytes, self.record_bytes)
         batch = frames.make_batch(count, self.record_bytes)
         records = batches * self.partitions * count
-        with _topic(broker, self.partitions) as topic:
+        with made_topic(broker, self.partitions) as topic:
             made = [frames.produce(topic, [index], batch, 1) for index in range(self.partitions)]
             filling = itertools.chain.from_iterable(itertools.repeat(made, batches))
             drive([Requests(broker.port, filling, 5, produce_check(topic))])

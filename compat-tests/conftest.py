@@ -19,8 +19,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 pytest.register_assert_rewrite("harness")
 
-from harness.kafka import KraftKafka, ZooKeeperKafka  # noqa: E402 - importable from here on
+from harness.differences import expect_differences  # noqa: E402 - importable from here on
+from harness.features import skip_what_is_missing  # noqa: E402 - likewise
+from harness.kafka import KraftKafka, ZooKeeperKafka  # noqa: E402 - likewise
 from harness.odradek import Odradek  # noqa: E402 - likewise
+from harness.results import Results  # noqa: E402 - likewise
 from harness.target import External, Target  # noqa: E402 - likewise
 from harness.versions import KAFKA_3, KAFKA_4  # noqa: E402 - likewise
 from wire.comparison import Comparison  # noqa: E402 - likewise
@@ -46,6 +49,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="the broker that the compatibility tests start and run against",
     )
     parser.addoption("--bootstrap", metavar="HOST:PORT", help="run the compatibility tests against this broker")
+    parser.addoption("--results", metavar="FILE", help="write what each client can do to this JSON file")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "feature(name): the row of the report card that the test belongs to")
+    if results := config.getoption("results"):
+        config.pluginmanager.register(Results(_broker(config), Path(results)))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    skip_what_is_missing(items)
+    expect_differences(items, _broker(config))
+
+
+def _broker(config: pytest.Config) -> str:
+    return str(config.getoption("bootstrap") or config.getoption("target"))
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from harness.clients import client_of
+from harness.clients import client_of, python_driver
 from harness.java import Tools
 from harness.odradek import Odradek
 from harness.tap import Tap
@@ -144,7 +144,7 @@ def record_library(name: str, environment: str, driver: str, session: Callable[[
     """Record a client library by its driver."""
 
     def run(bootstrap: str, folder: Path) -> None:
-        with client_of(environment, driver, External(bootstrap), folder) as client:
+        with client_of(python_driver(environment, driver), External(bootstrap), folder) as client:
             session(client)
 
     record(name, run)
@@ -164,7 +164,7 @@ def record_tools(version: str) -> None:
 
 
 if __name__ == "__main__":
-    record_library("kafka-python-3", "kafka-python-3", "kafka_python_driver", core_session)
-    record_library("librdkafka", "confluent-kafka", "confluent_driver", librdkafka_session)
+    record_library("kafka-python-3", "kafka-python-3", "kafka-python", core_session)
+    record_library("librdkafka", "confluent-kafka", "confluent-kafka", librdkafka_session)
     for release in (KAFKA_4, KAFKA_3):
         record_tools(release)

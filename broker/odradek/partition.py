@@ -6,6 +6,8 @@ Rules:
   a check and the change that follows it. What was read before an `await` is read again behind it.
 - The high watermark is the first offset that not all in-sync replicas have; consumers read below it. It never moves
   back while this broker leads. With one replica in sync it is the log end offset.
+- Where the topic asks for a flush (`flush.messages`), a replica has what is on its disk: what has to be flushed is not
+  committed before. The append itself starts the flush.
 - The last stable offset is the first offset of the oldest transaction that is open, or the high watermark; who reads
   committed records only reads below it.
 """
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from odradek.group_commit import FlushRounds, GroupCommit
 from odradek.log.log import AppendResult, Log, Origin
 from odradek.waiting import Waiter, wait_on
 from odradek_protocol.errors import BrokerError, Error
@@ -34,7 +37,8 @@ class Partition:
 
     __slots__ = (
         "_clock",
-        "_flushing",
+        "_commits",
+        "_unannounced_bytes",
         "config",
         "flushed_ms",
         "high_watermark",
@@ -59,6 +63,7 @@ class Partition:
         config: "TopicConfig",
         node_id: int,
         clock: "Clock",
+        flush_rounds: FlushRounds,
     ) -> None:
         self.topic = topic
         self.index = index
@@ -73,7 +78,8 @@ class Partition:
         self.high_watermark = log.log_start_offset
         self.waiters: set[Waiter] = set()
         self._clock = clock
-        self._flushing: trio.Event | None = None
+        self._commits = GroupCommit(log, flush_rounds, self._flushed)
+        self._unannounced_bytes = 0
         self.flushed_ms = clock.now_ms()
 
     def __repr__(self) -> str:
@@ -142,16 +148,35 @@ class Partition:
         log = self.log
         result = log.append_as_leader(memoryview(records), self.leader_epoch, self._clock.now_ms(), origin, batch)
         if not result.duplicate:
-            self._advance_high_watermark()
-            if self.waiters:
-                size = len(records)
-                for waiter in self.waiters:
-                    waiter.notify(size)
+            if log.log_end_offset - log.recovery_point >= self.config.flush_messages:
+                self._unannounced_bytes += len(records)
+                self._commits.want(log.log_end_offset)
+            else:
+                self._advance_high_watermark()
+                self._announce(len(records))
         return result
+
+    def _announce(self, size_bytes: int) -> None:
+        """Tell those who wait that there is more to read."""
+        if self.waiters:
+            for waiter in self.waiters:
+                waiter.notify(size_bytes)
 
     def _advance_high_watermark(self) -> None:
         """Move the high watermark to what every in-sync replica has; the leader alone has all of it."""
         self.high_watermark = max(self.high_watermark, self.log.log_end_offset)
+
+    def _flushed(self) -> None:
+        """Commit what a flush has brought to the disk, and what has come since where that need not be flushed yet."""
+        self.flushed_ms = self._clock.now_ms()
+        if not self.is_leader:
+            return
+        log = self.log
+        end_offset = log.recovery_point if self.must_flush else log.log_end_offset
+        if end_offset > self.high_watermark:
+            self.high_watermark = end_offset
+            self._announce(self._unannounced_bytes)
+            self._unannounced_bytes = 0
 
     def check_enough_replicas(self) -> None:
         """Raise NOT_ENOUGH_REPLICAS when acks=all could not be kept: fewer in sync than `min.insync.replicas`.
@@ -183,26 +208,21 @@ class Partition:
         """Whether `flush.messages` are in the log that are not known to be on disk."""
         return self.log.unflushed_messages >= self.config.flush_messages
 
-    async def flush(self, end_offset: int | None = None) -> None:
-        """Bring everything below `end_offset` (None: all there is) to the disk; one flush serves all who wait for one.
+    def is_flushed(self, last_offset: int) -> bool:
+        """Whether the record at `last_offset` is on the disk, or the topic does not ask for that yet."""
+        return self.log.recovery_point > last_offset or not self.must_flush
+
+    async def wait_flushed(self, last_offset: int) -> None:
+        """Wait until the record at `last_offset` is on the disk, where the topic asks for that.
 
         Raises KAFKA_STORAGE_ERROR when the disk refuses.
         """
-        log = self.log
-        target = log.log_end_offset if end_offset is None else end_offset
-        while log.recovery_point < target:
-            if self._flushing is not None:
-                await self._flushing.wait()
-                continue
-            done = self._flushing = trio.Event()
-            try:
-                pending = log.prepare_flush(end_offset)
-                await trio.to_thread.run_sync(pending.run)
-                log.flush_done(pending)
-                self.flushed_ms = self._clock.now_ms()
-            finally:
-                self._flushing = None
-                done.set()
+        if not self.is_flushed(last_offset):
+            await self._commits.wait(last_offset + 1)
+
+    async def flush(self, end_offset: int | None = None) -> None:
+        """Bring everything below `end_offset` (None: all there is) to the disk. Raises KAFKA_STORAGE_ERROR."""
+        await self._commits.wait(self.log.log_end_offset if end_offset is None else end_offset)
 
     def delete_records(self, offset: int) -> int:
         """Let the log start at `offset` (-1: the high watermark), and give where it starts then.

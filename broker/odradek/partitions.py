@@ -1,10 +1,13 @@
 """Every partition that this broker has, found by name or by topic id, and kept in step with the cluster's metadata."""
 
+import os
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
 import trio
 
+from odradek.group_commit import FlushRounds
 from odradek.partition import Partition
 
 if TYPE_CHECKING:
@@ -31,6 +34,7 @@ class Partitions:
         self._logs = logs
         self._config = config
         self._clock = clock
+        self._flush_rounds: defaultdict[str, FlushRounds] = defaultdict(FlushRounds)
         self._by_name: dict[tuple[str, int], Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
         self.on_leader: list[Callable[[Partition], None]] = []
@@ -65,7 +69,10 @@ class Partitions:
             partition = self._by_name.get((topic.name, index))
             if partition is None:
                 log = self._logs.get_or_create(topic.name, index, topic.topic_id, config)
-                partition = Partition(topic.name, index, topic.topic_id, log, config, self._node_id, self._clock)
+                rounds = self._flush_rounds[os.path.dirname(log.directory)]
+                partition = Partition(
+                    topic.name, index, topic.topic_id, log, config, self._node_id, self._clock, rounds
+                )
                 self._by_name[topic.name, index] = self._by_id[topic.topic_id, index] = partition
                 made += 1
             partition.configure(config)

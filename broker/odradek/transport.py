@@ -6,6 +6,7 @@ await. trio's own streams pass a checkpoint at each call, which costs more than 
 Frames leave in parts: neighbouring bytes in one `send`, and slices of a log straight from its file by `sendfile`.
 """
 
+import errno
 import os
 import socket
 from collections.abc import Iterable
@@ -28,7 +29,7 @@ Piece = bytes | LogSlice
 class Outgoing:
     """Bytes and log slices on their way to one socket."""
 
-    __slots__ = ("_cold", "_pieces", "_sent", "_sock", "_warm")
+    __slots__ = ("_pieces", "_sent", "_sock", "_warm", "is_cold")
 
     def __init__(self, sock: socket.socket, parts: Iterable[Part]) -> None:
         """Raises OSError when a small slice cannot be read from its file."""
@@ -38,7 +39,7 @@ class Outgoing:
         """Bytes of the first piece that are gone."""
         self._warm = False
         """Whether the first piece is a slice that the page cache holds."""
-        self._cold = False
+        self.is_cold = False
         """Whether `send_now` stopped because a file has to be read from the disk, and not at a full socket."""
 
     def send_now(self) -> bool:
@@ -71,7 +72,7 @@ class Outgoing:
         if not self._warm:
             self._warm = _is_warm(file, piece.position + self._sent)
             if not self._warm:
-                self._cold = True
+                self.is_cold = True
                 return False
         while self._sent < piece.size:
             sent = os.sendfile(self._sock.fileno(), file, piece.position + self._sent, piece.size - self._sent)
@@ -83,7 +84,7 @@ class Outgoing:
     async def send_rest(self) -> None:
         """Send what is left, waiting for socket and disk. Raises as `send_now` does."""
         while True:
-            if self._cold:
+            if self.is_cold:
                 await self._warm_up()
             else:
                 await trio.lowlevel.wait_writable(self._sock)
@@ -98,7 +99,7 @@ class Outgoing:
         size = piece.size - self._sent
         await trio.to_thread.run_sync(os.posix_fadvise, file, start, size, os.POSIX_FADV_WILLNEED)
         await trio.to_thread.run_sync(os.pread, file, 1, start + size - 1)
-        self._cold, self._warm = False, True
+        self.is_cold, self._warm = False, True
 
 
 def _gathered(parts: Iterable[Part]) -> list[Piece]:
@@ -121,9 +122,15 @@ def _gathered(parts: Iterable[Part]) -> list[Piece]:
 
 
 def _is_warm(file: int, position: int) -> bool:
-    """Whether the page cache holds the byte at `position`, so that reading from there does not wait for the disk."""
+    """Whether the page cache holds the byte at `position`, so that reading from there does not wait for the disk.
+
+    A file system that cannot tell, as one in memory, is taken for warm.
+    """
     try:
         os.preadv(file, [COLD_PROBE], position, os.RWF_NOWAIT)
     except BlockingIOError:
         return False
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
     return True

@@ -101,9 +101,9 @@ class TestFlush:
             client.create_topic("t", flush_messages="1")
             assert client.produce("t", batch(b"a")).error_code == 0
             broken = partition(broker, "t").log._files
-            broken.fsync = refuse
+            broken.fdatasync = refuse
             assert client.produce("t", batch(b"b")).error_code == Error.KAFKA_STORAGE_ERROR
-            del broken.fsync
+            del broken.fdatasync
             assert client.produce("t", batch(b"c")).error_code == Error.KAFKA_STORAGE_ERROR
 
 

@@ -1,4 +1,6 @@
-"""A child process that holds one client library and does what the tests ask (`drivers/serving.py` is its other end).
+"""A child process that holds one client library and does what the tests ask.
+
+Its other end is a driver: a program in the language of the client, built on the loop that `clients/serving` has for it.
 
 Requests and replies are JSON, one a line. Byte strings travel as Latin-1 text, so that every byte is one character.
 """
@@ -11,15 +13,15 @@ import os
 import signal
 import subprocess
 import time
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from harness.process import is_readable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
-DRIVERS = Path(__file__).parent.parent / "drivers"
 _STDERR_TAIL_BYTES = 4000
 
 
@@ -32,14 +34,22 @@ class ClientError(Exception):
         self.code = code
 
 
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """How a driver is started: its command, to which the broker's address is added, and what its environment adds."""
+
+    command: Sequence[str | Path]
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
 class Agent:
     """Calls the operations of one driver. A call that does not answer in time ends the process; the next starts it."""
 
-    def __init__(self, python: Path, driver: str, bootstrap: str, folder: Path, env: Mapping[str, str]) -> None:
-        self._command = [python, DRIVERS / f"{driver}.py", bootstrap]
-        self._env = {**os.environ, **env, "PYTHONUNBUFFERED": "1"}
+    def __init__(self, driver: Driver, bootstrap: str, folder: Path, env: Mapping[str, str]) -> None:
+        self._command = [*driver.command, bootstrap]
+        self._env = {**os.environ, **driver.env, **env}
         self._folder = folder
-        self._stderr = folder / f"{driver}.err"
+        self._stderr = folder / "driver.err"
         self._process: subprocess.Popen[bytes] | None = None
         self._buffer = b""
         self._ids = itertools.count()

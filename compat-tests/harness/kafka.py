@@ -30,10 +30,10 @@ _SINGLE_NODE = {
 
 
 class _Kafka(Target):
-    def __init__(self, version: str, folder: Path) -> None:
+    def __init__(self, version: str, folder: Path, data: Path | None = None) -> None:
         self.name = f"kafka-{version}"
         self._folder = folder
-        self._data = folder / "data"
+        self._data = data or folder / "data"
         self._classpath = f"{jars(self.name)}/*"
         self._port = free_port()
         self.bootstrap = f"127.0.0.1:{self._port}"
@@ -62,8 +62,8 @@ class _Kafka(Target):
 class KraftKafka(_Kafka):
     """Kafka 4: broker and controller in one process."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(KAFKA_4, folder)
+    def __init__(self, folder: Path, data: Path | None = None) -> None:
+        super().__init__(KAFKA_4, folder, data)
         controller_port = free_port()
         self._properties = self._write_properties(
             "server.properties",
@@ -90,10 +90,13 @@ class KraftKafka(_Kafka):
 
 
 class ZooKeeperKafka(_Kafka):
-    """Kafka 3 with a ZooKeeper beside it."""
+    """Kafka 3 with a ZooKeeper beside it.
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(KAFKA_3, folder)
+    `data` may have its logs already; then `znodes`, commands of ZooKeeper's shell, make what belongs to them.
+    """
+
+    def __init__(self, folder: Path, data: Path | None = None, znodes: str = "") -> None:
+        super().__init__(KAFKA_3, folder, data)
         zookeeper_port = free_port()
         zookeeper_properties = self._write_properties(
             "zookeeper.properties",
@@ -117,10 +120,22 @@ class ZooKeeperKafka(_Kafka):
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
         self._zookeeper = Child("zookeeper", self._java(main, zookeeper_properties), folder)
         try:
+            if znodes:
+                self._make_znodes(zookeeper_port, znodes)
             self._broker = self._serve(self._properties)
         except BaseException:
             self._zookeeper.kill()
             raise
+
+    def _make_znodes(self, zookeeper_port: int, commands: str) -> None:
+        server = ("-waitforconnection", "-server", f"127.0.0.1:{zookeeper_port}")
+        shell = self._java("org.apache.zookeeper.ZooKeeperMain", *server)
+        text = f"{commands}\nquit\n"
+        done = subprocess.run(
+            shell, input=text, text=True, capture_output=True, timeout=_START_TIMEOUT_S, cwd=self._folder, check=False
+        )
+        created = done.stdout.count("Created ") + done.stderr.count("Created ")
+        assert created == len(commands.splitlines()), done
 
     def restart_abruptly(self) -> None:
         """Restart in order: after a kill, ZooKeeper would refuse the broker's id until its session has expired."""

@@ -19,12 +19,12 @@ _STOP_TIMEOUT_S = 15
 
 
 class Odradek(Target):
-    """One broker with the embedded defaults, on a port of the system's choice."""
+    """One broker with the embedded defaults, on a port of the system's choice; `data` may have its logs already."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, data: Path | None = None) -> None:
         self.name = "odradek"
         self._folder = folder
-        self._data = folder / "data"
+        self._data = data or folder / "data"
         self._starts = 0
         self._child = self._start("127.0.0.1:0")
         self.bootstrap = self._wait_for_ready_line()

@@ -110,11 +110,11 @@ def describe_group(
     """The settings of a group, or those among `keys`: its own, else the broker's."""
     for name in GROUP_KEYS:
         if keys is None or name in keys:
-            entry = next(describe_broker(config, (f"group.{name}",)))._replace(name=name, read_only=True)
+            entry = next(describe_broker(config, (f"group.{name}",)))._replace(name=name, read_only=False)
             own = overrides.get(name)
             if own is not None:
                 synonyms = (Synonym(name, own, ConfigSource.GROUP), *entry.synonyms)
-                entry = entry._replace(value=own, source=ConfigSource.GROUP, synonyms=synonyms, read_only=False)
+                entry = entry._replace(value=own, source=ConfigSource.GROUP, synonyms=synonyms)
             yield entry
 
 

@@ -121,9 +121,9 @@ class ConsumerLimits(Protocol):
     def max_size(self) -> int: ...
     @property
     def pattern_refresh_interval_ms(self) -> int: ...
-    def session_timeout_ms(self, group_id: str) -> int: ...
-    def heartbeat_interval_ms(self, group_id: str) -> int: ...
-    def assignment_interval_ms(self, group_id: str) -> int: ...
+    def session_timeout_ms(self, group_id: str, /) -> int: ...
+    def heartbeat_interval_ms(self, group_id: str, /) -> int: ...
+    def assignment_interval_ms(self, group_id: str, /) -> int: ...
 
 
 @dataclass(slots=True, frozen=True)
@@ -549,6 +549,17 @@ class ConsumerGroup:
                 return
         raise BrokerError(_stale_error(member))
 
+    def check_transactional_commit(
+        self, member_id: str, instance_id: str | None, epoch: int, partitions: Iterable[tuple[str, int]]
+    ) -> None:
+        """Decide whether a transaction may commit offsets; its producer need not be a member.
+
+        Only who says to be a member has to be one (KIP-447). Raises as `check_commit` does.
+        """
+        if epoch < 0 and not member_id and instance_id is None:
+            return
+        self.check_commit(member_id, epoch, FIRST_COMMIT_OF_CONSUMER_PROTOCOL, partitions)
+
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         """Decide whether a member may be told offsets: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, ILLEGAL_GENERATION.
 
@@ -574,6 +585,10 @@ class ConsumerGroup:
     def is_running(self, timer: Timer, member_id: str) -> bool:
         """Whether a member has to do something by some time."""
         return member_id in self._timers[timer]
+
+    def sessions(self) -> Iterable[tuple[str, float]]:
+        """Until when each member, or former member, may be silent."""
+        return self._timers[Timer.SESSION].items()
 
     def due(self, now: Now) -> list[str]:
         """The members whose time is up. Makes `deadline` exact, as if they were gone."""

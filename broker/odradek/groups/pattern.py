@@ -13,6 +13,7 @@ As in RE2, there are no back references and no looking around. What RE2/J has an
 of topics are ASCII), word boundaries, and flags other than (?i), which are INVALID_REGULAR_EXPRESSION here.
 """
 
+import re
 import string
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,6 +31,9 @@ MOST_NESTED = 100
 
 MOST_SETS_KEPT = 2000
 """Sets of states that are remembered; behind that the automaton forgets them and starts again."""
+
+COUNT = re.compile(r"\{([0-9]{1,9})(,?)([0-9]{0,9})\}")
+"""A brace that counts."""
 
 EVERY = frozenset(map(chr, range(128)))
 DIGITS = frozenset(string.digits)
@@ -204,7 +208,7 @@ class _Compiler:
             # A brace that counts nothing stands for itself.
             return make()
         self._accept("?")
-        if self._peek() and self._peek() in "*+?":
+        if (self._peek() and self._peek() in "*+?") or COUNT.match(self._text, self._at):
             raise PatternError(f"invalid nested repetition operator: `{self._text[begin : self._at + 1]}`")
         first = last = self._add()
         for _ in range(fewest):
@@ -228,19 +232,17 @@ class _Compiler:
         return first, stop
 
     def _count(self) -> tuple[int | None, int | None]:
-        mark = self._take()
-        if mark != "{":
-            return {"*": (0, None), "+": (1, None), "?": (0, 1)}[mark]
-        close = self._text.find("}", self._at)
-        low, comma, high = self._text[self._at : max(close, self._at)].partition(",")
-        if not low.isdecimal() or not (high == "" or high.isdecimal()):
-            self._at -= 1
-            return None, None
-        self._at = close + 1
+        counted = COUNT.match(self._text, self._at)
+        if counted is None:
+            mark = self._peek()
+            self._at += mark != "{"
+            return {"*": (0, None), "+": (1, None), "?": (0, 1), "{": (None, None)}[mark]
+        self._at = counted.end()
+        low, comma, high = counted.groups()
         fewest = int(low)
         most = (int(high) if high else None) if comma else fewest
         if max(fewest, most or 0) > MOST_REPEATS or (most is not None and most < fewest):
-            raise PatternError(f"bad repetition operator: `{{{low}{comma}{high}}}`")
+            raise PatternError(f"bad repetition operator: `{counted[0]}`")
         return fewest, most
 
     def _atom(self) -> Callable[[], Fragment]:

@@ -1,11 +1,12 @@
-"""FindCoordinator (key 10), v0-6: which broker keeps a group.
+"""FindCoordinator (key 10), v0-6: which broker keeps a group or a transactional id.
 
-The coordinator of a group is the leader of its partition of __consumer_offsets. The first look-up makes that topic; the
+The coordinator of a group is the leader of its partition of __consumer_offsets, that of a transactional id the leader
+of its partition of __transaction_state. The first look-up makes that topic; the
 reply waits for it, so that the coordinator that it names serves already. The address is that of the listener through
 which the client came.
 
 Order of the checks, for each key: a key type that does not exist, and share groups before v6 or at all
-(INVALID_REQUEST); transactional ids, and a partition without a live leader (COORDINATOR_NOT_AVAILABLE).
+(INVALID_REQUEST); a partition without a live leader (COORDINATOR_NOT_AVAILABLE).
 
 KIP-98 (v1, key types), KIP-699 (v4, many keys), KIP-932 (v6, share groups).
 """
@@ -15,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from odradek.cluster.advertised import endpoint_of
-from odradek.cluster.topics import CONSUMER_OFFSETS
+from odradek.cluster.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from odradek.handlers.registry import answer_for, handles
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
@@ -34,23 +35,27 @@ FIRST_WITH_MANY_KEYS = 4
 GROUP = 0
 TRANSACTION = 1
 
+TOPICS = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE}
+"""The topic whose partitions decide who coordinates what."""
+
 
 @handles(FindCoordinatorRequest)
 def find_coordinator(
     node: "Node", connection: "Connection", request: Request[FindCoordinatorRequest]
 ) -> FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]:
     """Answer a FindCoordinator request."""
-    if request.body.key_type == GROUP and CONSUMER_OFFSETS not in node.view.topics:
-        return _after_creation(node, connection, request)
+    topic = TOPICS.get(request.body.key_type)
+    if topic is not None and topic not in node.view.topics:
+        return _after_creation(node, connection, request, topic)
     return _response(node, connection, request)
 
 
 async def _after_creation(
-    node: "Node", connection: "Connection", request: Request[FindCoordinatorRequest]
+    node: "Node", connection: "Connection", request: Request[FindCoordinatorRequest], topic: str
 ) -> FindCoordinatorResponse:
     """Answer when the topic is there; where it cannot be made, `_find` says so."""
     with suppress(BrokerError):
-        await node.controller.create_internal_topic(CONSUMER_OFFSETS)
+        await node.controller.create_internal_topic(topic)
     return _response(node, connection, request)
 
 
@@ -82,14 +87,13 @@ def _answer(node: "Node", connection: "Connection", request: Request[FindCoordin
 
 
 def _find(node: "Node", connection: "Connection", key_type: int, key: str) -> Coordinator:
-    if key_type == TRANSACTION:
-        raise BrokerError(Error.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
-    if key_type != GROUP:
+    if key_type not in TOPICS:
         raise BrokerError(Error.INVALID_REQUEST, f"There are no coordinators of type {key_type} here.")
-    topic = node.view.topics.get(CONSUMER_OFFSETS)
+    topic = node.view.topics.get(TOPICS[key_type])
     if topic is None:
         raise BrokerError(Error.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
-    leader = topic.partitions[node.groups.partition_for(key)].leader
+    index = node.groups.partition_for(key) if key_type == GROUP else node.transactions.partition_for(key)
+    leader = topic.partitions[index].leader
     endpoint = endpoint_of(node, connection, leader)
     if endpoint is None:
         raise BrokerError(Error.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")

@@ -38,6 +38,8 @@ class Files:
     pread = staticmethod(os.pread)
     """(fd, size, position) -> at most `size` bytes."""
     fsync = staticmethod(os.fsync)
+    fdatasync = staticmethod(os.fdatasync)
+    """Like `fsync`, for a file's content and size without its times."""
     rename = staticmethod(os.replace)
     unlink = staticmethod(os.unlink)
     mkdir = staticmethod(os.mkdir)

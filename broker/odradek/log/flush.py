@@ -33,7 +33,7 @@ class PendingFlush:
         """Flush; may run in a thread while the log is appended to. Raises KAFKA_STORAGE_ERROR, and the log fails."""
         try:
             for handle in self._handles:
-                self._files.fsync(handle.fd)
+                self._files.fdatasync(handle.fd)
             for path in self._paths:
                 if self._files.exists(path):
                     self._files.sync(path)

@@ -334,7 +334,7 @@ class Log:
             self._remove_segments([new])
             old.sealed = False
             raise self._storage_error(f"a segment at offset {base_offset} could not be made: {error}") from error
-        self._unsynced |= {self.directory, snapshot}
+        self._unsynced |= {self.directory, snapshot, *old.existing_files()}
         empty = [old] if not old.size else []
         self.adopt_segments([segment for segment in self._segments.items if segment not in empty] + [new])
         self._remove_segments(empty)
@@ -485,7 +485,7 @@ class Log:
         self.log_start_offset = min(self.log_start_offset, end_offset)
         self.recovery_point = min(self.recovery_point, end_offset)
         self._truncations += 1
-        self._unsynced.add(self.directory)
+        self.files_changed([self.active])
         self.epochs.truncate_from_end(end_offset)
         snapshots.remove_after(self._files, self.directory, end_offset)
         self.reload_producers()
@@ -512,6 +512,10 @@ class Log:
         """Make these the log's segments; the last one is active."""
         self._segments.replace(segments)
         self.active = segments[-1]
+
+    def files_changed(self, segments: list[Segment]) -> None:
+        """Have the next flush bring the files of `segments` to the disk, whatever is in them. Raises OSError."""
+        self._unsynced.update([self.directory], *(segment.existing_files() for segment in segments))
 
     def reload_producers(self) -> None:
         """Build the producers' state again: the newest snapshot, and the batches behind it. Raises OSError."""
@@ -551,16 +555,17 @@ class Log:
         return PendingFlush(self, self._files, end, self._truncations, handles, paths)
 
     def flush_done(self, flush: PendingFlush) -> None:
-        """Move the recovery point to where `flush` went, unless the log was truncated meanwhile.
-
-        Raises KAFKA_STORAGE_ERROR.
-        """
-        if flush.truncations != self._truncations:
+        """Move the recovery point to where `flush` went, unless the log was truncated meanwhile."""
+        if flush.truncations != self._truncations or flush.offset <= self.recovery_point:
             return
-        self.recovery_point = max(self.recovery_point, flush.offset)
-        with self._reading():
-            before = self._segments.from_offset(self.recovery_point)[0].base_offset
-            snapshots.remove_superfluous(self._files, self.directory, before)
+        flushed = self._segments.from_offset(self.recovery_point)[0]
+        self.recovery_point = flush.offset
+        first = self._segments.from_offset(flush.offset)[0]
+        if first is not flushed:
+            try:
+                snapshots.remove_superfluous(self._files, self.directory, first.base_offset)
+            except OSError as error:
+                logger.warning("%s: superfluous snapshots could not be removed: %s", self.directory, error)
 
     def expire_producers(self, now_ms: int, expiration_ms: int) -> None:
         """Forget the producers that wrote nothing for `expiration_ms` (`producer.id.expiration.ms`)."""

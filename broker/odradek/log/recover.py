@@ -147,6 +147,10 @@ def _recover(log: Log, segments: list[Segment], files: Files, cache: FileCache, 
     first = max(bisect_right(bases, recovery_point) - 1, 0)
     sound = segments[:first]
     log.log_end_offset = bases[first]
+    if sound and recovery_point == bases[first]:
+        # It may have been sealed after it was flushed, and what its indexes got then may be lost.
+        sound[-1].reopen_for_append()
+        sound[-1].seal()
     if sound:
         log.adopt_segments(sound)
     log.reload_producers()
@@ -167,6 +171,7 @@ def _recover(log: Log, segments: list[Segment], files: Files, cache: FileCache, 
             break
     for segment in sound[first:-1]:
         segment.seal()
+    log.files_changed(sound[max(first - 1, 0) :])
     return sound
 
 

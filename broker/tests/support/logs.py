@@ -78,6 +78,10 @@ class FaultyFiles(Files):
         self._check("fsync")
         os.fsync(fd)
 
+    def fdatasync(self, fd: int) -> None:
+        self._check("fdatasync")
+        os.fdatasync(fd)
+
     def rename(self, old: str, new: str) -> None:
         self._check("rename")
         os.replace(old, new)
@@ -90,7 +94,7 @@ class FaultyFiles(Files):
 class Opener:
     """Opens logs below a folder, as a broker does when it starts."""
 
-    def __init__(self, folder: Path, files: Files | None = None) -> None:
+    def __init__(self, folder: Path | str, files: Files | None = None) -> None:
         self.folder = folder
         self.files = files or Files()
         self.cache = FileCache(100)
@@ -100,7 +104,7 @@ class Opener:
         self, name: str = "t-0", *, clean: bool = False, recovery_point: int = 0, log_start_offset: int = 0
     ) -> Log:
         return open_log(
-            str(self.folder / name),
+            os.path.join(self.folder, name),
             self.config,
             files=self.files,
             cache=self.cache,

@@ -1,0 +1,45 @@
+"""aiokafka."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
+from harness.clients import client_of, python_driver
+from harness.core import CoreScenarios
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.agent import Agent
+    from harness.target import Target
+
+
+@pytest.fixture(scope="module")
+def agent(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+    with client_of(python_driver("aiokafka", "aiokafka"), target, tmp_path_factory.mktemp("aiokafka")) as agent:
+        yield agent
+
+
+@pytest.fixture
+def client(agent: Agent) -> Iterator[Agent]:
+    yield agent
+    agent.call("reset")
+
+
+class TestAiokafka(CoreScenarios):
+    MISSING: ClassVar[dict[str, str]] = {
+        "test_cooperative_rebalance_moves_only_what_must_move": "aiokafka has no cooperative assignor",
+        "test_incremental_config_changes": "aiokafka's admin client replaces all settings of a topic (AlterConfigs)",
+        "test_offsets_of_a_group_are_set": "aiokafka's admin client cannot commit for a group",
+        "test_groups_that_cannot_be_deleted": "aiokafka's admin client cannot delete groups",
+    }
+
+    @pytest.mark.feature("admin: groups")
+    def test_group_administration(self, client: Agent, name: str) -> None:
+        """As for the other clients, but without deletion, which aiokafka does not offer."""
+        self.leave_a_group(client, name)
+        assert name in client.call("list_groups")
+        described = client.call("describe_group", group=name)
+        assert (described["state"], described["members"]) == ("Empty", 0)
+        assert client.call("committed", group=name, topic=name, partition=0) == 1

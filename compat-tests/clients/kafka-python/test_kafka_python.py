@@ -1,0 +1,42 @@
+"""kafka-python, newest 3.x and last 2.x."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
+from harness.clients import client_of, python_driver
+from harness.core import CoreScenarios
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.agent import Agent
+    from harness.target import Target
+
+
+@pytest.fixture(scope="module", params=["kafka-python-3", "kafka-python-2"])
+def agent(request: pytest.FixtureRequest, target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+    folder = tmp_path_factory.mktemp(request.param)
+    with client_of(python_driver(request.param, "kafka-python"), target, folder) as agent:
+        yield agent
+
+
+@pytest.fixture
+def client(agent: Agent) -> Iterator[Agent]:
+    yield agent
+    agent.call("reset")
+
+
+class TestKafkaPython(CoreScenarios):
+    MISSING: ClassVar[dict[str, str]] = {
+        "test_null_header_value": "kafka-python takes only bytes as a header's value",
+        **{
+            f"{test}[kafka-python-2]": f"kafka-python 2.3.1 {reason}"
+            for test, reason in {
+                "test_cooperative_rebalance_moves_only_what_must_move": "has no cooperative assignor",
+                "test_incremental_config_changes": "replaces all settings of a topic (AlterConfigs)",
+                "test_offsets_of_a_group_are_set": "cannot commit for a group",
+            }.items()
+        },
+    }

@@ -1,0 +1,3 @@
+module odradek/serving
+
+go 1.26.0

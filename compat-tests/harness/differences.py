@@ -1,0 +1,41 @@
+"""Where a client's test is known to fail against one broker only, and why.
+
+A test that fails against one broker and passes against another fails the run, unless it stands here. An entry whose
+test passes fails the run too, so that the table stays true. What fails against every broker is the client's own, and
+stands in `MISSING` of its test class instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from harness.features import client_of_test, names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One line of the table. `test` is a function's name, or "function[parameter value]"."""
+
+    broker: str
+    client: str
+    test: str
+    reason: str
+
+
+DIFFERENCES: Final[tuple[Difference, ...]] = ()
+
+
+def expect_differences(items: Iterable[pytest.Item], broker: str) -> None:
+    """Mark the tests that are known to fail against the broker: they must fail."""
+    table = {(one.client, one.test): one.reason for one in DIFFERENCES if one.broker == broker}
+    for item in items:
+        if isinstance(item, pytest.Function) and (client := client_of_test(item)):
+            for name in names_of(item):
+                if reason := table.get((client, name)):
+                    item.add_marker(pytest.mark.xfail(reason=reason, strict=True))

@@ -1,0 +1,69 @@
+"""Programs in Java on top of one release of Kafka's jars: compiled once, kept in the cache."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+from harness.agent import Driver
+from harness.cache import provide, require_program
+from harness.features import CLIENTS
+from harness.jars import jars
+from harness.versions import JARS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+_COMPILE_TIMEOUT_S = 120
+_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+# By the first release that has the API; what a release adds to the driver lies in folders named after it.
+_API_FOLDERS: tuple[tuple[tuple[int, int], tuple[str, ...]], ...] = (
+    ((3, 1), ("since-2.5", "release-3.1")),
+    ((2, 5), ("since-2.5", "release-2.5")),
+    ((0, 11), ("release-0.11",)),
+)
+
+
+def java_driver(name: str) -> Driver:
+    """Return `clients/java` with the jar set `name` of `versions.JARS`, which ends in a release."""
+    return java_program(name, _driver_sources(name), "Driver")
+
+
+def streams_driver(name: str) -> Driver:
+    """Return `clients/kafka-streams` with a jar set; it does what `clients/java` does, too."""
+    application = sorted((CLIENTS / "kafka-streams").glob("*.java"))
+    return java_program(name, [*_driver_sources(name), *application], "StreamsDriver")
+
+
+def _driver_sources(name: str) -> list[Path]:
+    major, minor, *_ = map(int, name.rpartition("-")[2].split("."))
+    folders = next(folders for since, folders in _API_FOLDERS if (major, minor) >= since)
+    return [source for folder in ("driver", *folders) for source in sorted((CLIENTS / "java" / folder).glob("*.java"))]
+
+
+def java_program(jar_set: str, sources: Sequence[Path], main: str) -> Driver:
+    """Return what runs the class `main` of `sources` with a jar set of `versions.JARS`."""
+    folder_of_jars = jars(jar_set)
+
+    def build(folder: Path) -> None:
+        compiler: list[str | Path] = [
+            require_program("javac"),
+            "-Xlint:none",
+            "-cp",
+            f"{folder_of_jars}/*",
+            "-d",
+            folder,
+        ]
+        compiled = subprocess.run(
+            [*compiler, *sources], capture_output=True, text=True, check=False, timeout=_COMPILE_TIMEOUT_S
+        )
+        if compiled.returncode != 0:
+            raise RuntimeError(f"{main} does not compile with {jar_set}\n{compiled.stderr}")
+
+    inputs = [*(source.read_text() for source in sources), *map(str, JARS[jar_set])]
+    classes = provide(f"classes-{jar_set}", inputs, build)
+    class_path = os.pathsep.join((str(classes), f"{folder_of_jars}/*"))
+    return Driver([require_program("java"), *_JVM, "-cp", class_path, main])

@@ -77,7 +77,7 @@ class ConsumerGroupRules(RuleBasedStateMachine):
         epoch, owned = consumer.epoch, consumer.owned
         consumer.owned = _as_assignment(consumer.has)
         try:
-            consumer.beat(self.now, **told)
+            result = consumer.beat(self.now, **told)
         except BrokerError as error:
             assert error.error in REFUSALS  # noqa: PT017 - the error is one of several
             assert not self.group.tables.has_changes
@@ -86,6 +86,8 @@ class ConsumerGroupRules(RuleBasedStateMachine):
         self.store(fails=fails)
         if lost or fails:
             consumer.epoch, consumer.owned = epoch, owned
+        elif result.assigned is None:
+            consumer.owned = owned
         else:
             consumer.has |= consumer.partitions
 

@@ -89,57 +89,57 @@ async def commit(node: GroupNode, member_id: str, epoch: int, *, partition: int 
 async def test_partitions_go_from_one_member_to_another_through_revocation(tmp_path: Path) -> None:
     async with serving(tmp_path) as node:
         first = await beat(node, "a")
-        assert told(first) == (1, ALL)
+        assert told(first) == (2, ALL)
         assert first.heartbeat_interval_ms == 5000
-        assert told(await beat(node, "a", 1)) == (1, None)
-        assert told(await beat(node, "b")) == (2, [])
-        asked = await beat(node, "a", 1)
+        assert told(await beat(node, "a", 2)) == (2, None)
+        assert told(await beat(node, "b")) == (3, [])
+        asked = await beat(node, "a", 2)
         epoch, kept = told(asked)
-        assert (epoch, len(kept or ())) == (1, 2)
+        assert (epoch, len(kept or ())) == (2, 2)
         assert (await described(node)).group_state == "Reconciling"
-        assert told(await beat(node, "b", 2)) == (2, None)
-        assert told(await beat(node, "a", 1, topic_partitions=owns(node, *(kept or ())))) == (2, None)
-        given = told(await beat(node, "b", 2))
-        assert given == (2, [index for index in ALL if index not in (kept or ())])
+        assert told(await beat(node, "b", 3)) == (3, None)
+        assert told(await beat(node, "a", 2, topic_partitions=owns(node, *(kept or ())))) == (3, None)
+        given = told(await beat(node, "b", 3))
+        assert given == (3, [index for index in ALL if index not in (kept or ())])
         group = await described(node)
         assert (group.group_state, group.group_epoch, group.assignment_epoch, group.assignor_name) == (
             "Stable",
-            2,
-            2,
+            3,
+            3,
             "uniform",
         )
         assert [member.member_type for member in group.members] == [1, 1]
         left = await beat(node, "a", -1)
         assert (left.error_code, left.member_epoch) == (0, -1)
-        assert told(await beat(node, "b", 2)) == (3, ALL)
+        assert told(await beat(node, "b", 3)) == (4, ALL)
 
 
 async def test_an_assignment_stands_for_its_interval(tmp_path: Path) -> None:
     async with serving(tmp_path, group_consumer_assignment_interval_ms=1000) as node:
-        assert told(await beat(node, "a")) == (1, ALL)
-        assert told(await beat(node, "b")) == (1, [])
+        assert told(await beat(node, "a")) == (2, ALL)
+        assert told(await beat(node, "b")) == (2, [])
         assert (await described(node)).group_state == "Assigning"
         await trio.sleep(1)
-        assert told(await beat(node, "b", 1)) == (2, None)
-        assert len(told(await beat(node, "a", 1))[1] or ()) == 2
+        assert told(await beat(node, "b", 2)) == (3, None)
+        assert len(told(await beat(node, "a", 2))[1] or ()) == 2
 
 
 async def test_t60_members_that_are_not_or_are_elsewhere_are_fenced(tmp_path: Path) -> None:
     async with serving(tmp_path) as node:
-        missing = await beat(node, "a", 3)
-        assert (missing.error_code, missing.error_message) == (69, "Group g not found.")
+        missing = await beat(node, "a", 4)
+        assert (missing.error_code, missing.error_message) == (69, "Consumer group g not found.")
         await beat(node, "a")
-        assert (await beat(node, "x", 1)).error_code == Error.UNKNOWN_MEMBER_ID
-        ahead = await beat(node, "a", 2)
+        assert (await beat(node, "x", 2)).error_code == Error.UNKNOWN_MEMBER_ID
+        ahead = await beat(node, "a", 3)
         assert ahead.error_code == Error.FENCED_MEMBER_EPOCH
-        assert ahead.error_message.startswith("The consumer group member has a greater member epoch (2) than the one")
+        assert ahead.error_message.startswith("The consumer group member has a greater member epoch (3) than the one")
         await beat(node, "b")
-        kept = told(await beat(node, "a", 1))[1] or []
-        assert told(await beat(node, "a", 1, topic_partitions=owns(node, *kept)))[0] == 2
+        kept = told(await beat(node, "a", 2))[1] or []
+        assert told(await beat(node, "a", 2, topic_partitions=owns(node, *kept)))[0] == 3
         # The reply may be lost: the epoch before is taken with what the member may have.
-        assert told(await beat(node, "a", 1, topic_partitions=owns(node, *kept)))[0] == 2
-        assert (await beat(node, "a", 1)).error_code == Error.FENCED_MEMBER_EPOCH
-        assert (await beat(node, "a", 1, topic_partitions=owns(node, *ALL))).error_code == Error.FENCED_MEMBER_EPOCH
+        assert told(await beat(node, "a", 2, topic_partitions=owns(node, *kept)))[0] == 3
+        assert (await beat(node, "a", 2)).error_code == Error.FENCED_MEMBER_EPOCH
+        assert (await beat(node, "a", 2, topic_partitions=owns(node, *ALL))).error_code == Error.FENCED_MEMBER_EPOCH
 
 
 @pytest.mark.parametrize(
@@ -179,35 +179,35 @@ async def test_a_pattern_stands_for_the_topics_there_are_and_those_to_come(tmp_p
         bad = await beat(node, "a", subscribed_topic_regex="t(")
         assert bad.error_code == Error.INVALID_REGULAR_EXPRESSION
         assert node.groups.find("g") is None
-        assert told(await beat(node, "a", subscribed_topic_regex="t.*")) == (1, ALL)
+        assert told(await beat(node, "a", subscribed_topic_regex="t.*")) == (2, ALL)
         await node.make_topic("t2", partitions=1)
-        assert told(await beat(node, "a", 1)) == (1, None)
+        assert told(await beat(node, "a", 2)) == (2, None)
         await trio.sleep(11)
-        assert told(await beat(node, "a", 1)) == (2, [*ALL, 0])
+        assert told(await beat(node, "a", 2)) == (3, [*ALL, 0])
         assert (await described(node)).members[0].subscribed_topic_regex == "t.*"
 
 
 async def test_new_partitions_and_deleted_topics_make_a_new_epoch(tmp_path: Path) -> None:
     async with serving(tmp_path) as node:
-        assert told(await beat(node, "a", subscribed_topic_names=["t", "u"])) == (1, ALL)
+        assert told(await beat(node, "a", subscribed_topic_names=["t", "u"])) == (2, ALL)
         await node.make_topic("u", partitions=1)
-        assert told(await beat(node, "a", 1)) == (2, [*ALL, 0])
+        assert told(await beat(node, "a", 2)) == (3, [*ALL, 0])
         await node.controller.delete_topic("u")
-        assert told(await beat(node, "a", 2)) == (2, ALL)
-        assert told(await beat(node, "a", 2, topic_partitions=owns(node, *ALL))) == (3, None)
+        assert told(await beat(node, "a", 3)) == (3, ALL)
+        assert told(await beat(node, "a", 3, topic_partitions=owns(node, *ALL))) == (4, None)
 
 
 async def test_static_members_come_back_to_what_they_had(tmp_path: Path) -> None:
     async with serving(tmp_path) as node:
-        assert told(await beat(node, "a", instance_id="i")) == (1, ALL)
+        assert told(await beat(node, "a", instance_id="i")) == (2, ALL)
         early = await beat(node, "b", instance_id="i")
         assert early.error_code == Error.UNRELEASED_INSTANCE_ID
         gone = await beat(node, "a", -2, instance_id="i")
         assert (gone.error_code, gone.member_epoch) == (0, -2)
-        assert told(await beat(node, "b", instance_id="i")) == (1, ALL)
-        assert (await beat(node, "a", 1, instance_id="i")).error_code == Error.FENCED_INSTANCE_ID
+        assert told(await beat(node, "b", instance_id="i")) == (2, ALL)
+        assert (await beat(node, "a", 2, instance_id="i")).error_code == Error.FENCED_INSTANCE_ID
         assert (await beat(node, "a", -1, instance_id="j")).error_code == Error.UNKNOWN_MEMBER_ID
-        assert (await described(node)).group_epoch == 1
+        assert (await described(node)).group_epoch == 2
         assert (await beat(node, "b", -1, instance_id="i")).error_code == 0
         assert (await described(node)).group_state == "Empty"
 
@@ -216,15 +216,15 @@ async def test_silent_members_and_those_that_give_up_nothing_are_fenced(tmp_path
     async with serving(tmp_path) as node:
         await beat(node, "a", rebalance_timeout_ms=20_000)
         await beat(node, "b")
-        assert told(await beat(node, "a", 1))[0] == 1
+        assert told(await beat(node, "a", 2))[0] == 2
         for _ in range(6):
             await trio.sleep(5)
-            await beat(node, "b", 2)
-            silent = await beat(node, "a", 1)
+            await beat(node, "b", 3)
+            silent = await beat(node, "a", 2)
         assert silent.error_code == Error.UNKNOWN_MEMBER_ID
-        assert told(await beat(node, "b", 2, topic_partitions=NOTHING))[0] == 3
+        assert told(await beat(node, "b", 3, topic_partitions=NOTHING))[0] == 4
         await trio.sleep(46)
-        assert (await beat(node, "b", 3)).error_code == Error.UNKNOWN_MEMBER_ID
+        assert (await beat(node, "b", 4)).error_code == Error.UNKNOWN_MEMBER_ID
         assert (await described(node)).group_state == "Empty"
 
 
@@ -232,14 +232,14 @@ async def test_a_group_is_there_again_after_a_restart(tmp_path: Path) -> None:
     async with serving(tmp_path) as node:
         await beat(node, "a", subscribed_topic_regex="t.*", rack_id="r", instance_id="i")
         await beat(node, "b", server_assignor="range")
-        assert await commit(node, "b", 2) == 0
+        assert await commit(node, "b", 3) == 0
         before = await described(node)
     async with coordinator(tmp_path) as node:
         await node.until_loaded()
         assert await described(node) == before
-        assert told(await beat(node, "b", 2)) == (2, None)
+        assert told(await beat(node, "b", 3)) == (3, None)
         await trio.sleep(46)
-        assert (await beat(node, "b", 2)).error_code == Error.UNKNOWN_MEMBER_ID
+        assert (await beat(node, "b", 3)).error_code == Error.UNKNOWN_MEMBER_ID
         assert (await node.ask(DeleteGroupsRequest(groups_names=["g"]), 2)).results[0].error_code == 0
     async with coordinator(tmp_path) as node:
         await node.until_loaded()
@@ -248,29 +248,29 @@ async def test_a_group_is_there_again_after_a_restart(tmp_path: Path) -> None:
 
 async def test_t60_commits_are_fenced_by_the_member_epoch(tmp_path: Path) -> None:
     async with serving(tmp_path) as node:
-        assert await commit(node, "a", 1) == Error.GROUP_ID_NOT_FOUND
+        assert await commit(node, "a", 2) == Error.GROUP_ID_NOT_FOUND
         await beat(node, "a")
-        assert await commit(node, "a", 1, version=8) == Error.UNSUPPORTED_VERSION
-        assert await commit(node, "x", 1) == Error.UNKNOWN_MEMBER_ID
-        assert await commit(node, "a", 2) == Error.STALE_MEMBER_EPOCH
+        assert await commit(node, "a", 2, version=8) == Error.UNSUPPORTED_VERSION
+        assert await commit(node, "x", 2) == Error.UNKNOWN_MEMBER_ID
+        assert await commit(node, "a", 3) == Error.STALE_MEMBER_EPOCH
         assert await commit(node, "", -1) == Error.UNKNOWN_MEMBER_ID
-        assert await commit(node, "a", 1) == await commit(node, "a", 1, version=10) == 0
+        assert await commit(node, "a", 2) == await commit(node, "a", 2, version=10) == 0
         await beat(node, "b")
-        kept = told(await beat(node, "a", 1))[1] or []
+        kept = told(await beat(node, "a", 2))[1] or []
         lost = next(index for index in ALL if index not in kept)
-        assert await commit(node, "a", 1, partition=lost) == 0
-        await beat(node, "a", 1, topic_partitions=owns(node, *kept))
+        assert await commit(node, "a", 2, partition=lost) == 0
+        await beat(node, "a", 2, topic_partitions=owns(node, *kept))
         # In the epoch before, a member may commit what it still has (KIP-1251), and not what is another's.
-        assert await commit(node, "a", 1, partition=kept[0]) == 0
-        assert await commit(node, "a", 1, partition=lost) == Error.STALE_MEMBER_EPOCH
+        assert await commit(node, "a", 2, partition=kept[0]) == 0
+        assert await commit(node, "a", 2, partition=lost) == Error.STALE_MEMBER_EPOCH
 
         async def fetched(member_id: str | None, epoch: int) -> int:
             group = OffsetFetchRequestGroup(group_id="g", topics=None, member_id=member_id, member_epoch=epoch)
             return int((await node.ask(OffsetFetchRequest(groups=[group]), 9)).groups[0].error_code)
 
-        assert await fetched(None, -1) == await fetched("a", 2) == 0
-        assert await fetched("a", 1) == Error.STALE_MEMBER_EPOCH
-        assert await fetched("x", 2) == Error.UNKNOWN_MEMBER_ID
+        assert await fetched(None, -1) == await fetched("a", 3) == 0
+        assert await fetched("a", 2) == Error.STALE_MEMBER_EPOCH
+        assert await fetched("x", 3) == Error.UNKNOWN_MEMBER_ID
 
 
 async def test_groups_are_listed_by_type_and_state_and_described_as_what_they_are(tmp_path: Path) -> None:
@@ -302,7 +302,7 @@ async def test_the_size_of_a_group_is_limited(tmp_path: Path) -> None:
         full = await beat(node, "b")
         text = "The consumer group has reached its maximum capacity of 1 members."
         assert (full.error_code, full.error_message) == (Error.GROUP_MAX_SIZE_REACHED, text)
-        assert told(await beat(node, "a", 1)) == (1, None)
+        assert told(await beat(node, "a", 2)) == (2, None)
 
 
 # -- Both protocols in one group --
@@ -421,10 +421,10 @@ async def test_a_member_of_the_classic_protocol_comes_to_a_consumer_group(tmp_pa
         wants_id = await join(node)
         assert wants_id.error_code == Error.MEMBER_ID_REQUIRED
         joined = await join(node, wants_id.member_id)
-        assert (joined.error_code, joined.generation_id) == (0, 2)
-        assert assigned(await sync(node, joined.member_id, 2)) == []
+        assert (joined.error_code, joined.generation_id) == (0, 3)
+        assert assigned(await sync(node, joined.member_id, 3)) == []
         assert (await join(node, protocol_type="connect")).error_code == Error.INCONSISTENT_GROUP_PROTOCOL
-        assert (await sync(node, "new", 1)).error_code == Error.UNKNOWN_MEMBER_ID
+        assert (await sync(node, "new", 2)).error_code == Error.UNKNOWN_MEMBER_ID
         assert await alive(node, joined.member_id, 1) == Error.ILLEGAL_GENERATION
         left = LeaveGroupRequest(
             group_id="g",
@@ -440,12 +440,12 @@ async def test_a_member_of_the_classic_protocol_comes_to_a_consumer_group(tmp_pa
 async def test_an_empty_group_takes_the_next_member_of_either_protocol(tmp_path: Path) -> None:
     async with serving(tmp_path) as node:
         await beat(node, "new")
-        await commit(node, "new", 1)
+        await commit(node, "new", 2)
         await beat(node, "new", -1)
         old = await classic_member(node)
         leave = LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id=old, group_instance_id=None)])
         assert (await node.ask(leave, 5)).error_code == 0
-        assert told(await beat(node, "new")) == (1, ALL)
+        assert told(await beat(node, "new")) == (2, ALL)
         group = node.groups.find("g")
         assert group is not None
         assert group.offsets.get("t", 0) is not None

@@ -11,6 +11,7 @@ alike from whatever else the machine does.
     tools.py            Kafka's own performance tools, and librdkafka
     rows.py             what one row of the table does
     transactions.py     the row of transactions
+    groups.py           the rows of groups: commits, heartbeats, rebalances
     catalogue.py        which rows there are
     report.py chart.py  table, JSON, SVG
 

@@ -6,6 +6,7 @@ A batch size of 0 stands for one record in each batch.
 from functools import partial
 
 from benchmarks import frames
+from benchmarks.groups import ClassicRebalance, ConsumerRebalance, GroupHeartbeats, OffsetCommits
 from benchmarks.load import list_offsets_check, metadata_check
 from benchmarks.rows import (
     ACKS_ALL,
@@ -88,6 +89,14 @@ TRANSACTIONS: tuple[Row, ...] = (
     Transactions("transactions of 1 KB to 10 partitions", 300, partitions=10),
 )
 
+GROUPS: tuple[Row, ...] = (
+    OffsetCommits("offset commits", 10_000),
+    OffsetCommits("offset commits of 100 partitions", 1_000, partitions=100),
+    GroupHeartbeats("heartbeats in a group of 5,000 members", 5_000, 20_000),
+    ConsumerRebalance("rebalance of 100 members, 1,000 partitions", 100, 1_000),
+    ClassicRebalance("classic rebalance of 100 members, 1,000 partitions", 100, 1_000),
+)
+
 CLIENTS: tuple[Row, ...] = (
     EndToEnd("end to end, acks=all", 2_000),
     ClientProduce("produce 1 KB, librdkafka", 600_000, 1000, ("acks=all",), java=False),
@@ -110,6 +119,6 @@ JAVA: tuple[Row, ...] = (
 
 FOOTPRINT: tuple[Row, ...] = (Start("start"), Memory("after the load"))
 
-ROWS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + CLIENTS + JAVA + FOOTPRINT
+ROWS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + GROUPS + CLIENTS + JAVA + FOOTPRINT
 QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA)
 """Those that need no JVM for the client, whose start takes longer than its load."""

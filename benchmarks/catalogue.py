@@ -6,7 +6,7 @@ A batch size of 0 stands for one record in each batch.
 from functools import partial
 
 from benchmarks import frames
-from benchmarks.groups import ClassicRebalance, ConsumerRebalance, GroupHeartbeats, OffsetCommits
+from benchmarks.groups import ConsumerRebalance, GroupHeartbeats, OffsetCommits
 from benchmarks.load import list_offsets_check, metadata_check
 from benchmarks.rows import (
     ACKS_ALL,
@@ -94,7 +94,6 @@ GROUPS: tuple[Row, ...] = (
     OffsetCommits("offset commits of 100 partitions", 1_000, partitions=100),
     GroupHeartbeats("heartbeats in a group of 5,000 members", 5_000, 20_000),
     ConsumerRebalance("rebalance of 100 members, 1,000 partitions", 100, 1_000),
-    ClassicRebalance("classic rebalance of 100 members, 1,000 partitions", 100, 1_000),
 )
 
 CLIENTS: tuple[Row, ...] = (

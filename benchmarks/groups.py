@@ -2,10 +2,7 @@
 
 import itertools
 import time
-from abc import abstractmethod
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,23 +10,15 @@ from benchmarks.brokers import Broker
 from benchmarks.client import Client
 from benchmarks.rows import Figures, Row, cost_of, made_topic
 from odradek_protocol.errors import Error
-from odradek_protocol.internal.consumer_protocol import (
-    ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
-    TopicPartition,
-)
-from odradek_protocol.internal.versioned import encode_versioned
 from odradek_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from odradek_protocol.messages.find_coordinator import FindCoordinatorRequest
-from odradek_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from odradek_protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from odradek_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
-__all__ = ["ClassicRebalance", "ConsumerRebalance", "GroupHeartbeats", "OffsetCommits"]
+__all__ = ["ConsumerRebalance", "GroupHeartbeats", "OffsetCommits"]
 
 RETRY_S = 0.01
 TIMEOUT_MS = 60_000
@@ -149,85 +138,21 @@ class GroupHeartbeats(Row):
 
 
 @dataclass(frozen=True)
-class _Rebalance(Row):
-    """How long `members` members take to share `partitions` partitions anew once the last of them has come."""
+class ConsumerRebalance(Row):
+    """How long `members` members take to share `partitions` partitions anew once the last of them has come.
+
+    Each sends a heartbeat as soon as it is its turn.
+    """
 
     members: int
     partitions: int
 
     def run(self, broker: Broker, share: float) -> Figures:
         partitions = max(int(self.partitions * share), self.members)
-        with made_topic(broker, partitions) as topic:
-            return {"rebalance_ms": self.measure(broker, topic, partitions) * 1e3}
-
-    @abstractmethod
-    def measure(self, broker: Broker, topic: str, partitions: int) -> float:
-        """The seconds from when the last member comes until every member has its share."""
-
-
-class ConsumerRebalance(_Rebalance):
-    """By KIP-848, with members that send a heartbeat as soon as it is their turn."""
-
-    def measure(self, broker: Broker, topic: str, partitions: int) -> float:
-        with Client(broker.port) as client:
+        with made_topic(broker, partitions) as topic, Client(broker.port) as client:
             group = made_group(client)
             members = [_Member(group, f"member-{number}", topic) for number in range(self.members)]
             settle(members[:-1], client, partitions)
             start_s = time.perf_counter()
             settle(members, client, partitions)
-            return time.perf_counter() - start_s
-
-
-class ClassicRebalance(_Rebalance):
-    """By the classic protocol: every member joins, and the leader assigns."""
-
-    def measure(self, broker: Broker, topic: str, partitions: int) -> float:
-        subscription = encode_versioned(ConsumerProtocolSubscription(topics=[topic]), 0)
-        with ExitStack() as stack, ThreadPoolExecutor(self.members) as threads:
-            clients = [stack.enter_context(Client(broker.port)) for _ in range(self.members)]
-            group = made_group(clients[0])
-
-            def join(client: Client, member_id: str) -> Any:
-                request = JoinGroupRequest(
-                    group_id=group,
-                    session_timeout_ms=TIMEOUT_MS,
-                    rebalance_timeout_ms=TIMEOUT_MS,
-                    member_id=member_id,
-                    protocol_type="consumer",
-                    protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription)],
-                )
-                return call(client, request, 5)
-
-            def sync(client: Client, joined: Any) -> Any:
-                request = SyncGroupRequest(
-                    group_id=group,
-                    generation_id=joined.generation_id,
-                    member_id=joined.member_id,
-                    assignments=_assignments(topic, joined.members, partitions),
-                )
-                return call(client, request, 3)
-
-            ids = [join(client, "").member_id for client in clients]
-            list(threads.map(join, clients, ids))  # the first generation waits for members by itself
-            start_s = time.perf_counter()
-            joined = list(threads.map(join, clients, ids))
-            list(threads.map(sync, clients, joined))
-            return time.perf_counter() - start_s
-
-
-def _assignments(topic: str, members: Sequence[Any], partitions: int) -> list[SyncGroupRequestAssignment]:
-    """What the leader, who alone is told the members, gives each of them."""
-    return [
-        SyncGroupRequestAssignment(
-            member_id=member.member_id,
-            assignment=encode_versioned(
-                ConsumerProtocolAssignment(
-                    assigned_partitions=[
-                        TopicPartition(topic=topic, partitions=range(number, partitions, len(members)))
-                    ]
-                ),
-                0,
-            ),
-        )
-        for number, member in enumerate(members)
-    ]
+            return {"rebalance_ms": (time.perf_counter() - start_s) * 1e3}

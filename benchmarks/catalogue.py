@@ -7,6 +7,7 @@ from functools import partial
 
 from benchmarks import frames
 from benchmarks.cleaning import Compaction
+from benchmarks.groups import ConsumerRebalance, GroupHeartbeats, OffsetCommits
 from benchmarks.load import list_offsets_check, metadata_check
 from benchmarks.rows import (
     ACKS_ALL,
@@ -90,6 +91,13 @@ TRANSACTIONS: tuple[Row, ...] = (
     Transactions("transactions of 1 KB to 10 partitions", 300, partitions=10),
 )
 
+GROUPS: tuple[Row, ...] = (
+    OffsetCommits("offset commits", 10_000),
+    OffsetCommits("offset commits of 100 partitions", 1_000, partitions=100),
+    GroupHeartbeats("heartbeats in a group of 5,000 members", 5_000, 20_000),
+    ConsumerRebalance("rebalance of 100 members, 1,000 partitions", 100, 1_000),
+)
+
 CLIENTS: tuple[Row, ...] = (
     EndToEnd("end to end, acks=all", 2_000),
     ClientProduce("produce 1 KB, librdkafka", 600_000, 1000, ("acks=all",), java=False),
@@ -121,7 +129,7 @@ FOOTPRINT: tuple[Row, ...] = (
     Memory("after the load"),
 )
 
-ROWS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + CLIENTS + JAVA + CLEANING + FOOTPRINT
+ROWS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + GROUPS + CLIENTS + JAVA + CLEANING + FOOTPRINT
 QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA and not isinstance(row, ManyPartitions))
 """Those that need no JVM for the client, whose start takes longer than its load, and do not start brokers of Kafka
 with many partitions, which takes minutes."""

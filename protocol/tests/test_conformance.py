@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from odradek_protocol.internal import consumer_offsets, consumer_protocol, transaction_log
+from odradek_protocol.internal import consumer_group, consumer_offsets, consumer_protocol, transaction_log
 from odradek_protocol.messages import load_all
 from odradek_protocol.schema import NEVER_FLEXIBLE, REQUIRED, Field, Struct, apis
 
@@ -67,6 +67,7 @@ def _messages() -> Iterator[Message]:
         for kind, name in ((api.request, f"{api.name}Request"), (api.response, f"{api.name}Response")):
             yield Message(kind, name, "kafka-clients", api.first, api.last, api.flexible, api.key)
     for module, artifact in (
+        (consumer_group, "kafka-group-coordinator"),
         (consumer_offsets, "kafka-group-coordinator"),
         (consumer_protocol, "kafka-clients"),
         (transaction_log, "kafka-transaction-coordinator"),
@@ -112,8 +113,10 @@ def layout_of_struct(kind: type[Struct], version: int) -> list[Any]:
 
 def _without_later_tags(ours: list[Any], theirs: list[Any]) -> list[Any]:
     """Our fields but for the tagged ones that a release does not know: a newer one may add them to an old version."""
-    known = {field[0] for field in theirs}
-    return [field for field in ours if field[3] is None or field[0] in known]
+    known = {field[0]: field[4] for field in theirs}
+    found = [field for field in ours if field[3] is None or field[0] in known]
+    within = [_without_later_tags(field[4], known.get(field[0]) or []) if field[4] else field[4] for field in found]
+    return [(*field[:4], each) for field, each in zip(found, within, strict=True)]
 
 
 def differences(message: Message) -> list[str]:

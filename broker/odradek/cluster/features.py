@@ -12,11 +12,12 @@ from odradek.cluster.store import MetadataStore
 from odradek.cluster.znodes import FeatureZNode
 from odradek_protocol.errors import BrokerError, Error
 
-__all__ = ["SUPPORTED", "TRANSACTION_VERSION", "UNSAFE_DOWNGRADE", "UPGRADE", "Features"]
+__all__ = ["GROUP_VERSION", "SUPPORTED", "TRANSACTION_VERSION", "UNSAFE_DOWNGRADE", "UPGRADE", "Features"]
 
+GROUP_VERSION = "group.version"
 TRANSACTION_VERSION = "transaction.version"
 
-SUPPORTED: Mapping[str, tuple[int, int]] = {TRANSACTION_VERSION: (0, 2)}
+SUPPORTED: Mapping[str, tuple[int, int]] = {GROUP_VERSION: (0, 1), TRANSACTION_VERSION: (0, 2)}
 """The lowest and the highest level of each feature."""
 
 UPGRADE = 1
@@ -33,6 +34,11 @@ class Features:
         self.levels: Mapping[str, int] = {}
         """The level of each feature; one that is not there is at 0."""
         self.epoch = -1
+
+    @property
+    def group_version(self) -> int:
+        """The level of `group.version`: consumer groups of KIP-848 are served from 1 on."""
+        return self.levels.get(GROUP_VERSION, 0)
 
     @property
     def transaction_version(self) -> int:

@@ -11,7 +11,9 @@ Order of the checks, for each key: a key type that does not exist, and share gro
 KIP-98 (v1, key types), KIP-699 (v4, many keys), KIP-932 (v6, share groups).
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from odradek.cluster.advertised import endpoint_of
 from odradek.cluster.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
@@ -33,18 +35,39 @@ FIRST_WITH_MANY_KEYS = 4
 GROUP = 0
 TRANSACTION = 1
 
+TOPICS = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE}
+"""The topic whose partitions decide who coordinates what."""
+
 
 @handles(FindCoordinatorRequest)
-async def find_coordinator(
+def find_coordinator(
+    node: "Node", connection: "Connection", request: Request[FindCoordinatorRequest]
+) -> FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]:
+    """Answer a FindCoordinator request."""
+    topic = TOPICS.get(request.body.key_type)
+    if topic is not None and topic not in node.view.topics:
+        return _after_creation(node, connection, request, topic)
+    return _response(node, connection, request)
+
+
+async def _after_creation(
+    node: "Node", connection: "Connection", request: Request[FindCoordinatorRequest], topic: str
+) -> FindCoordinatorResponse:
+    """Answer when the topic is there; where it cannot be made, `_find` says so."""
+    with suppress(BrokerError):
+        await node.controller.create_internal_topic(topic)
+    return _response(node, connection, request)
+
+
+def _response(
     node: "Node", connection: "Connection", request: Request[FindCoordinatorRequest]
 ) -> FindCoordinatorResponse:
-    """Answer a FindCoordinator request."""
     body = request.body
     if request.version >= FIRST_WITH_MANY_KEYS:
         return FindCoordinatorResponse(
-            coordinators=[await _answer(node, connection, request, key) for key in body.coordinator_keys]
+            coordinators=[_answer(node, connection, request, key) for key in body.coordinator_keys]
         )
-    found = await _answer(node, connection, request, body.key)
+    found = _answer(node, connection, request, body.key)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         # Kafka fills the single-key reply of a success with the name of its error code.
@@ -55,26 +78,20 @@ async def find_coordinator(
     )
 
 
-async def _answer(
-    node: "Node", connection: "Connection", request: Request[FindCoordinatorRequest], key: str
-) -> Coordinator:
+def _answer(node: "Node", connection: "Connection", request: Request[FindCoordinatorRequest], key: str) -> Coordinator:
     try:
-        return await _find(node, connection, request.body.key_type, key)
+        return _find(node, connection, request.body.key_type, key)
     except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
         code, message = answer_for(error, request)
         return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message)
 
 
-async def _find(node: "Node", connection: "Connection", key_type: int, key: str) -> Coordinator:
-    if key_type not in (GROUP, TRANSACTION):
+def _find(node: "Node", connection: "Connection", key_type: int, key: str) -> Coordinator:
+    if key_type not in TOPICS:
         raise BrokerError(Error.INVALID_REQUEST, f"There are no coordinators of type {key_type} here.")
-    name = CONSUMER_OFFSETS if key_type == GROUP else TRANSACTION_STATE
-    topic = node.view.topics.get(name)
+    topic = node.view.topics.get(TOPICS[key_type])
     if topic is None:
-        try:
-            topic = await node.controller.create_internal_topic(name)
-        except BrokerError as error:
-            raise BrokerError(Error.COORDINATOR_NOT_AVAILABLE, error.message) from error
+        raise BrokerError(Error.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
     index = node.groups.partition_for(key) if key_type == GROUP else node.transactions.partition_for(key)
     leader = topic.partitions[index].leader
     endpoint = endpoint_of(node, connection, leader)

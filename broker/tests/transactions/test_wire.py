@@ -416,8 +416,8 @@ def test_the_level_of_the_protocol_is_told(client: WireClient, version: int) -> 
     reply = client.call(asked, version)
     finalized = {each.name: each.max_version_level for each in reply.finalized_features}
     supported = {each.name: (each.min_version, each.max_version) for each in reply.supported_features}
-    assert finalized == {"transaction.version": 2}
-    assert supported == ({"transaction.version": (0, 2)} if version >= 4 else {})
+    assert finalized == {"group.version": 1, "transaction.version": 2}
+    assert supported == ({"group.version": (0, 1), "transaction.version": (0, 2)} if version >= 4 else {})
     assert reply.finalized_features_epoch >= 0
 
 
@@ -431,7 +431,9 @@ def test_the_level_is_brought_down_and_up() -> None:
 
     def level_of(client: WireClient) -> dict[str, int]:
         asked = ApiVersionsRequest(client_software_name="probe", client_software_version="1")
-        return {each.name: each.max_version_level for each in client.call(asked, 4).finalized_features}
+        levels = {each.name: each.max_version_level for each in client.call(asked, 4).finalized_features}
+        assert levels.pop("group.version") == 1
+        return levels
 
     upgrade, safe_downgrade = 1, 2
     with Broker() as broker, WireClient(broker.port) as client:

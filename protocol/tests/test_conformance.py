@@ -60,7 +60,7 @@ class Message:
         return self.name.endswith("Response")
 
     def schemas(self) -> dict[str, Schema]:
-        """Kafka's definitions of the message, by release. What 3.9 has of share groups is a draft that no release serves."""
+        """Kafka's definitions of the message, by release; what 3.9 has of share groups is a draft."""
         releases = RELEASES[1:] if "Share" in self.name else RELEASES
         found = {release: find_schema(self.name, message_schemas(self.artifact, release)) for release in releases}
         return {release: schema for release, schema in found.items() if schema is not None}

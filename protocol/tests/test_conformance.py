@@ -14,7 +14,13 @@ from typing import Any
 
 import pytest
 
-from odradek_protocol.internal import consumer_offsets, consumer_protocol, share_group, share_group_state
+from odradek_protocol.internal import (
+    consumer_group,
+    consumer_offsets,
+    consumer_protocol,
+    share_group,
+    share_group_state,
+)
 from odradek_protocol.messages import load_all
 from odradek_protocol.schema import NEVER_FLEXIBLE, REQUIRED, Field, Struct, apis
 
@@ -67,6 +73,7 @@ class Message:
 
 
 STORED = {
+    consumer_group: "kafka-group-coordinator",
     consumer_offsets: "kafka-group-coordinator",
     consumer_protocol: "kafka-clients",
     share_group: "kafka-group-coordinator",
@@ -121,8 +128,14 @@ def layout_of_struct(kind: type[Struct], version: int) -> list[Any]:
 
 def _without_later_tags(ours: list[Any], theirs: list[Any]) -> list[Any]:
     """Our fields but for the tagged ones that a release does not know: a newer one may add them to an old version."""
-    known = {field[0] for field in theirs}
-    return [field for field in ours if field[3] is None or field[0] in known]
+    known = {field[0]: field[4] for field in theirs}
+    found = [field for field in ours if field[3] is None or field[0] in known]
+    return [
+        field
+        if not (field[4] and known.get(field[0]))
+        else (*field[:4], _without_later_tags(field[4], known[field[0]]))
+        for field in found
+    ]
 
 
 def differences(message: Message) -> list[str]:

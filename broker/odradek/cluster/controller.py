@@ -23,6 +23,7 @@ from odradek.cluster.loading import (
     ensure_node,
     read_broker_configs,
     read_brokers,
+    read_group_configs,
     read_topic,
 )
 from odradek.cluster.plans import NewTopic, plan_partitions, plan_topic
@@ -36,6 +37,7 @@ from odradek.cluster.znodes import (
     ControllerEpochZNode,
     ControllerZNode,
     DeleteTopicZNode,
+    GroupConfigZNode,
     PartitionState,
     PartitionStateZNode,
     PartitionZNode,
@@ -104,6 +106,7 @@ class Controller:
         """
         self._view.cluster_id = await ensure_cluster_id(self._store)
         await self._load_broker_configs()
+        self._view.group_configs.update(await read_group_configs(self._store))
         deleted = await self._store.children(DeleteTopicZNode.parent)
         for name in deleted:
             await self._finish_deletion(name)
@@ -245,6 +248,15 @@ class Controller:
             if not validate_only:
                 await self._put(BrokerConfigZNode.path(node_id), BrokerConfigZNode.encode(configs))
                 self._config.alter_dynamic(**layer)
+
+    async def alter_group_configs(self, group: str, change: ConfigChange, *, validate_only: bool = False) -> None:
+        """Give a group the settings that `change` makes of those of its own. What `change` raises."""
+        async with self._change(WAIT_MS):
+            configs = change(self._view.group_configs.get(group, {}))
+            if validate_only:
+                return
+            await self._put(GroupConfigZNode.path(group), GroupConfigZNode.encode(configs))
+            self._view.group_configs[group] = configs
 
     async def _load_broker_configs(self) -> None:
         default = await read_broker_configs(self._store, None)

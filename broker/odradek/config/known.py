@@ -51,18 +51,6 @@ errors.deadletterqueue.auto.create.topics.enable boolean false cluster-wide
 errors.deadletterqueue.topic.name.prefix string dlq. cluster-wide
 fetch.purgatory.purge.interval.requests int 1000 read-only
 follower.fetch.last.tiered.offset.enable boolean false cluster-wide
-group.consumer.assignment.interval.ms int 1000 cluster-wide
-group.consumer.assignors list uniform,range read-only
-group.consumer.heartbeat.interval.ms int 5000 read-only
-group.consumer.max.assignment.interval.ms int 15000 read-only
-group.consumer.max.heartbeat.interval.ms int 15000 read-only
-group.consumer.max.session.timeout.ms int 60000 read-only
-group.consumer.max.size int 2147483647 read-only
-group.consumer.migration.policy string bidirectional read-only
-group.consumer.min.assignment.interval.ms int 0 read-only
-group.consumer.min.heartbeat.interval.ms int 5000 read-only
-group.consumer.min.session.timeout.ms int 45000 read-only
-group.consumer.session.timeout.ms int 45000 read-only
 group.coordinator.append.linger.ms int -1 read-only
 group.coordinator.background.threads int 2 read-only
 group.coordinator.cached.buffer.max.bytes int 1048588 cluster-wide
@@ -292,7 +280,6 @@ controller.performance.always.log.threshold.ms long 2000 read-only
 controller.performance.sample.period.ms long 60000 read-only
 delegation.token.master.key password null read-only
 eligible.leader.replicas.enable boolean false read-only
-group.consumer.regex.refresh.interval.ms int 600000 read-only
 group.coordinator.new.enable boolean false read-only
 group.share.enable boolean false read-only
 group.share.initialize.retry.interval.ms int 30000 read-only

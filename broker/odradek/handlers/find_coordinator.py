@@ -10,7 +10,9 @@ Order of the checks, for each key: a key type that does not exist, and share gro
 KIP-98 (v1, key types), KIP-699 (v4, many keys), KIP-932 (v6, share groups).
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from odradek.cluster.advertised import endpoint_of
 from odradek.cluster.topics import CONSUMER_OFFSETS
@@ -34,16 +36,33 @@ TRANSACTION = 1
 
 
 @handles(FindCoordinatorRequest)
-async def find_coordinator(
+def find_coordinator(
+    node: "Node", connection: "Connection", request: Request[FindCoordinatorRequest]
+) -> FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]:
+    """Answer a FindCoordinator request."""
+    if request.body.key_type == GROUP and CONSUMER_OFFSETS not in node.view.topics:
+        return _after_creation(node, connection, request)
+    return _response(node, connection, request)
+
+
+async def _after_creation(
     node: "Node", connection: "Connection", request: Request[FindCoordinatorRequest]
 ) -> FindCoordinatorResponse:
-    """Answer a FindCoordinator request."""
+    """Answer when the topic is there; where it cannot be made, `_find` says so."""
+    with suppress(BrokerError):
+        await node.controller.create_internal_topic(CONSUMER_OFFSETS)
+    return _response(node, connection, request)
+
+
+def _response(
+    node: "Node", connection: "Connection", request: Request[FindCoordinatorRequest]
+) -> FindCoordinatorResponse:
     body = request.body
     if request.version >= FIRST_WITH_MANY_KEYS:
         return FindCoordinatorResponse(
-            coordinators=[await _answer(node, connection, request, key) for key in body.coordinator_keys]
+            coordinators=[_answer(node, connection, request, key) for key in body.coordinator_keys]
         )
-    found = await _answer(node, connection, request, body.key)
+    found = _answer(node, connection, request, body.key)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         # Kafka fills the single-key reply of a success with the name of its error code.
@@ -54,27 +73,22 @@ async def find_coordinator(
     )
 
 
-async def _answer(
-    node: "Node", connection: "Connection", request: Request[FindCoordinatorRequest], key: str
-) -> Coordinator:
+def _answer(node: "Node", connection: "Connection", request: Request[FindCoordinatorRequest], key: str) -> Coordinator:
     try:
-        return await _find(node, connection, request.body.key_type, key)
+        return _find(node, connection, request.body.key_type, key)
     except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
         code, message = answer_for(error, request)
         return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message)
 
 
-async def _find(node: "Node", connection: "Connection", key_type: int, key: str) -> Coordinator:
+def _find(node: "Node", connection: "Connection", key_type: int, key: str) -> Coordinator:
     if key_type == TRANSACTION:
         raise BrokerError(Error.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
     if key_type != GROUP:
         raise BrokerError(Error.INVALID_REQUEST, f"There are no coordinators of type {key_type} here.")
     topic = node.view.topics.get(CONSUMER_OFFSETS)
     if topic is None:
-        try:
-            topic = await node.controller.create_internal_topic(CONSUMER_OFFSETS)
-        except BrokerError as error:
-            raise BrokerError(Error.COORDINATOR_NOT_AVAILABLE, error.message) from error
+        raise BrokerError(Error.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
     leader = topic.partitions[node.groups.partition_for(key)].leader
     endpoint = endpoint_of(node, connection, leader)
     if endpoint is None:

@@ -22,6 +22,8 @@ from odradek.cluster.view import ClusterView, Endpoint
 from odradek.config import BrokerConfig
 from odradek.groups.coordinator import GroupCoordinator
 from odradek.handlers import (
+    consumer_group_describe,
+    consumer_group_heartbeat,
     delete_groups,
     describe_groups,
     find_coordinator,
@@ -46,6 +48,8 @@ from odradek_protocol.schema import Api
 __all__ = ["GroupNode", "coordinator"]
 
 HANDLERS = (
+    consumer_group_describe,
+    consumer_group_heartbeat,
     delete_groups,
     describe_groups,
     find_coordinator,

@@ -34,6 +34,8 @@ from odradek.maintenance import maintain
 from odradek.partitions import Partitions
 from odradek.reply_cache import ReplyCache
 from odradek.server import Server
+from odradek.share.coordinator import ShareCoordinator
+from odradek.share.manager import SharePartitions
 
 __all__ = ["Node", "StartError", "run"]
 
@@ -67,6 +69,8 @@ class Node:
     partitions: Partitions
     controller: Controller
     groups: GroupCoordinator
+    share_coordinator: ShareCoordinator
+    share_partitions: SharePartitions
     producer_ids: ProducerIds
     logs: LogStore
     server: Server
@@ -122,6 +126,13 @@ class Node:
         self.partitions.on_leader.append(self.groups.on_leader)
         self.partitions.on_resign.append(self.groups.on_resign)
         self.partitions.on_removed.append(self.groups.forget_topic)
+        self.share_coordinator = ShareCoordinator(self.config, self.clock, self.view, self.controller)
+        self.groups.share_states = self.share_coordinator
+        self.partitions.on_leader.append(self.share_coordinator.on_leader)
+        self.partitions.on_resign.append(self.share_coordinator.on_resign)
+        self.share_partitions = SharePartitions(self.config, self.clock, self.view, self.share_coordinator)
+        self.partitions.on_resign.append(self.share_partitions.on_resign)
+        self.partitions.on_removed.append(self.share_coordinator.forget_topic)
         await self.controller.load()
         self.logs.identify(self.view.cluster_id)
         self._tell_strays()
@@ -130,6 +141,8 @@ class Node:
         await self.controller.register(self._endpoints(addresses), self.config.broker_rack)
         async with trio.open_nursery() as background:
             background.start_soon(self.groups.run)
+            background.start_soon(self.share_coordinator.run)
+            background.start_soon(self.share_partitions.run)
             background.start_soon(maintain, self)
             background.start_soon(self._stop_when_asked)
             ready([f"{f'[{host}]' if ':' in host else host}:{port}" for _, host, port in addresses])

@@ -33,6 +33,10 @@ FIRST_WITH_MANY_KEYS = 4
 
 GROUP = 0
 TRANSACTION = 1
+SHARE = 2
+
+FIRST_WITH_SHARE_KEYS = 6
+SHARE_KEY = re.compile(r"(?P<group>.+):(?P<topic_id>[^:]+):(?P<partition>\d+)", re.DOTALL)
 
 
 @handles(FindCoordinatorRequest)

@@ -144,9 +144,9 @@ class ShareCoordinator:
         state = StoredState(
             snapshot_epoch=0 if known is None else known.snapshot_epoch + 1,
             state_epoch=state_epoch,
-            leader_epoch=0 if known is None else known.leader_epoch,
+            leader_epoch=0,
             start_offset=start_offset,
-            delivery_complete_count=UNSET,
+            delivery_complete_count=UNSET if start_offset == UNSET else 0,
             create_timestamp_ms=now_ms,
             write_timestamp_ms=now_ms,
             batches=(),
@@ -230,12 +230,12 @@ class ShareCoordinator:
             return ShareStateSummary(UNSET, 0, UNSET)
         return ShareStateSummary(state.start_offset, state.leader_epoch, state.delivery_complete_count)
 
-    async def forget_topic(self, topic_id: bytes) -> None:
-        """A topic is deleted: forget its share partitions. A failure is logged; nobody waits for an answer."""
+    async def forget_topic(self, _: str) -> None:
+        """A topic is deleted: forget the share partitions of topics that are gone. A failure is logged."""
         for shard in list(self._shards.values()):
             if shard.loaded:
                 try:
-                    shard.forget_topic(topic_id)
+                    shard.keep_topics(self._view.topics_by_id)
                 except BrokerError as error:
                     log.warning("forgetting a topic in %r failed: %s", shard.partition, error)
 

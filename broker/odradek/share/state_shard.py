@@ -5,7 +5,7 @@ same rules. The log is not compacted, as an update is nothing without those befo
 made superfluous is deleted from its start.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 from odradek.log.log import Origin
@@ -96,9 +96,9 @@ class StateShard:
         """Append that a share partition is forgotten; give the offset."""
         return self._change([(key, key.snapshot_key(), None)])
 
-    def forget_topic(self, topic_id: bytes) -> None:
-        """Append that all share partitions of a topic are forgotten."""
-        gone = [key for key in self.states if key.topic_id == topic_id]
+    def keep_topics(self, topic_ids: Container[bytes]) -> None:
+        """Append that the share partitions of other topics are forgotten."""
+        gone = [key for key in self.states if key.topic_id not in topic_ids]
         if gone:
             self._change([(key, key.snapshot_key(), None) for key in gone])
 

@@ -20,6 +20,7 @@ from odradek_protocol.internal import (
     consumer_protocol,
     share_group,
     share_group_state,
+    transaction_log,
 )
 from odradek_protocol.messages import load_all
 from odradek_protocol.schema import NEVER_FLEXIBLE, REQUIRED, Field, Struct, apis
@@ -34,6 +35,7 @@ from .kafka_definitions import (
     parse_versions,
     snake_case,
     stable_versions,
+    versions_of,
     within_range,
 )
 from .kafka_jars import RELEASES, Schema, message_schemas
@@ -78,6 +80,7 @@ STORED = {
     consumer_protocol: "kafka-clients",
     share_group: "kafka-group-coordinator",
     share_group_state: "kafka-share-coordinator",
+    transaction_log: "kafka-transaction-coordinator",
 }
 """The modules of stored messages, and where Kafka's definitions of them are."""
 
@@ -130,12 +133,8 @@ def _without_later_tags(ours: list[Any], theirs: list[Any]) -> list[Any]:
     """Our fields but for the tagged ones that a release does not know: a newer one may add them to an old version."""
     known = {field[0]: field[4] for field in theirs}
     found = [field for field in ours if field[3] is None or field[0] in known]
-    return [
-        field
-        if not (field[4] and known.get(field[0]))
-        else (*field[:4], _without_later_tags(field[4], known[field[0]]))
-        for field in found
-    ]
+    within = [_without_later_tags(field[4], known.get(field[0]) or []) if field[4] else field[4] for field in found]
+    return [(*field[:4], each) for field, each in zip(found, within, strict=True)]
 
 
 def differences(message: Message) -> list[str]:
@@ -194,7 +193,7 @@ def _declared_differences(
             yield f"{field.name} is in no release"
             continue
         theirs, schema = same[0]
-        versions = parse_versions(theirs["versions"])
+        versions = versions_of(theirs)
         assert versions is not None
         yield from (f"{field.name}: {text}" for text in _range_slips(field, theirs, versions, parent, message.first))
         yield from (f"{field.name}: {text}" for text in _default_slips(field, theirs, schema, parent, message))

@@ -115,11 +115,11 @@ def describe_group(
             setting = OWN_SETTINGS[name]
             entry = ConfigEntry(name, setting.type.format(setting.default), ConfigSource.DEFAULT, setting.type)
         else:
-            entry = next(describe_broker(config, (f"group.{name}",)))._replace(name=name, read_only=True)
+            entry = next(describe_broker(config, (f"group.{name}",)))._replace(name=name, read_only=False)
         own = overrides.get(name)
         if own is not None:
             synonyms = (Synonym(name, own, ConfigSource.GROUP), *entry.synonyms)
-            entry = entry._replace(value=own, source=ConfigSource.GROUP, synonyms=synonyms, read_only=False)
+            entry = entry._replace(value=own, source=ConfigSource.GROUP, synonyms=synonyms)
         yield entry
 
 

@@ -121,9 +121,9 @@ class ConsumerLimits(Protocol):
     def max_size(self) -> int: ...
     @property
     def pattern_refresh_interval_ms(self) -> int: ...
-    def session_timeout_ms(self, group_id: str) -> int: ...
-    def heartbeat_interval_ms(self, group_id: str) -> int: ...
-    def assignment_interval_ms(self, group_id: str) -> int: ...
+    def session_timeout_ms(self, group_id: str, /) -> int: ...
+    def heartbeat_interval_ms(self, group_id: str, /) -> int: ...
+    def assignment_interval_ms(self, group_id: str, /) -> int: ...
 
 
 @dataclass(slots=True, frozen=True)
@@ -395,9 +395,9 @@ class ConsumerGroup:
         if member == former:
             return False
         tables = self.tables
-        pattern = member.topic_pattern or None
-        former_pattern = None if former is None else former.topic_pattern or None
-        if pattern is not None and pattern != former_pattern and pattern not in tables.pattern_members:
+        pattern = member.topic_pattern
+        former_pattern = "" if former is None else former.topic_pattern
+        if pattern and pattern != former_pattern and pattern not in tables.pattern_members:
             resolved = self._resolve(pattern, now)
             tables.change(Part.MEMBER, member.member_id, member)
             tables.change(Part.PATTERN, pattern, resolved)
@@ -407,7 +407,7 @@ class ConsumerGroup:
         former_names = frozenset() if former is None else former.topic_names
         return former_names != member.topic_names or former_pattern != pattern
 
-    def _forget_patterns(self, patterns: Iterable[str | None]) -> None:
+    def _forget_patterns(self, patterns: Iterable[str]) -> None:
         for pattern in set(patterns):
             if pattern and pattern in self.tables.patterns and pattern not in self.tables.pattern_members:
                 self.tables.change(Part.PATTERN, pattern, None)
@@ -433,7 +433,7 @@ class ConsumerGroup:
                 bump = bump or newer.topics != resolved.topics
         if bump or revision != self._revision:
             self._revision = revision
-            self.raise_epoch(force=bump or tables.epoch.epoch == 0)
+            self.raise_epoch(force=bump)
 
     def _patterns_are_due(self, revision: int, now: Now) -> bool:
         age_ms = now.wall_ms - min(resolved.timestamp_ms for resolved in self.tables.patterns.values())
@@ -468,7 +468,7 @@ class ConsumerGroup:
         interval_ms = self._limits.assignment_interval_ms(self.group_id)
         if made_ms and interval_ms and 0 <= now.wall_ms - made_ms < interval_ms:
             return
-        by_subscription: dict[tuple[frozenset[str], str | None], frozenset[bytes]] = {}
+        by_subscription: dict[tuple[frozenset[str], str], frozenset[bytes]] = {}
         members = {}
         for member_id, member in tables.members.items():
             subscription = (member.topic_names, member.topic_pattern)
@@ -489,7 +489,7 @@ class ConsumerGroup:
     def _topic_ids(self, member: MemberInfo) -> frozenset[bytes]:
         """The ids of the topics that a member subscribes to, of those that exist."""
         names: Collection[str] = member.topic_names
-        resolved = self.tables.patterns.get(member.topic_pattern or "")
+        resolved = self.tables.patterns.get(member.topic_pattern)
         if resolved is not None:
             names = member.topic_names | resolved.topics
         topics = self._topics.topics
@@ -549,6 +549,17 @@ class ConsumerGroup:
                 return
         raise BrokerError(_stale_error(member))
 
+    def check_transactional_commit(
+        self, member_id: str, instance_id: str | None, epoch: int, partitions: Iterable[tuple[str, int]]
+    ) -> None:
+        """Decide whether a transaction may commit offsets; its producer need not be a member.
+
+        Only who says to be a member has to be one (KIP-447). Raises as `check_commit` does.
+        """
+        if epoch < 0 and not member_id and instance_id is None:
+            return
+        self.check_commit(member_id, epoch, FIRST_COMMIT_OF_CONSUMER_PROTOCOL, partitions)
+
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         """Decide whether a member may be told offsets: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, ILLEGAL_GENERATION.
 
@@ -574,6 +585,10 @@ class ConsumerGroup:
     def is_running(self, timer: Timer, member_id: str) -> bool:
         """Whether a member has to do something by some time."""
         return member_id in self._timers[timer]
+
+    def sessions(self) -> Iterable[tuple[str, float]]:
+        """Until when each member, or former member, may be silent."""
+        return self._timers[Timer.SESSION].items()
 
     def due(self, now: Now) -> list[str]:
         """The members whose time is up. Makes `deadline` exact, as if they were gone."""

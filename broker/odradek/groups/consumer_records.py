@@ -92,7 +92,7 @@ def _decode_member(member_id: str, value: stored.ConsumerGroupMemberMetadataValu
         instance_id=value.instance_id,
         rack_id=value.rack_id,
         topic_names=frozenset(value.subscribed_topic_names),
-        topic_pattern=value.subscribed_topic_regex,
+        topic_pattern=value.subscribed_topic_regex or "",
         rebalance_timeout_ms=value.rebalance_timeout_ms,
         server_assignor=value.server_assignor,
         classic=classic,

@@ -64,9 +64,9 @@ class MemberState(enum.IntEnum):
 
 @dataclass(slots=True, frozen=True)
 class GroupEpoch:
-    """The epoch of a group, and a hash of the topics that it was made for."""
+    """The epoch of a group, and a hash of the topics that it was made for. A group begins with epoch 1."""
 
-    epoch: int = 0
+    epoch: int = 1
     metadata_hash: int = 0
 
 
@@ -105,7 +105,7 @@ class MemberInfo:
     instance_id: str | None = None
     rack_id: str | None = None
     topic_names: frozenset[str] = frozenset()
-    topic_pattern: str | None = None
+    topic_pattern: str = ""
     rebalance_timeout_ms: int = -1
     server_assignor: str | None = None
     classic: ClassicMember | None = None

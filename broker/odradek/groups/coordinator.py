@@ -14,7 +14,7 @@ Public methods raise BrokerError; the codes that clients expect instead of an ap
 `STORE_ERRORS`.
 """
 
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,7 +24,8 @@ from odradek.groups.consumer_group import ConsumerGroup
 from odradek.groups.group import Group
 from odradek.groups.keeper import COMMIT_ERRORS, logging_failures, translated
 from odradek.groups.membership import check_group_id
-from odradek.groups.shard import AnyGroup, Commit, NewOffset, Shard
+from odradek.groups.pending import Commit
+from odradek.groups.shard import AnyGroup, NewOffset, Shard
 from odradek.groups.share_group import ShareGroup
 from odradek.groups.share_membership import ShareMembership
 from odradek.groups.usage import consumed_topics, expired_offsets
@@ -119,6 +120,58 @@ class GroupCoordinator(ShareMembership):
         if isinstance(group, ConsumerGroup):
             group.check_fetch(member_id, epoch)
 
+    async def commit_transactional_offsets(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        offsets: Sequence[NewOffset],
+        *,
+        producer: tuple[int, int],
+    ) -> None:
+        """TxnOffsetCommit: return when the offsets are in the log and replicated; the marker makes them visible.
+
+        `producer` is the id and epoch of the transaction's producer. Raises INVALID_GROUP_ID, ILLEGAL_GENERATION for a
+        group that is not there, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, what the
+        `check_transactional_commit` of the group raises, INVALID_PRODUCER_EPOCH, and `COMMIT_ERRORS`.
+        """
+        check_group_id(group_id)
+        shard = self._shard(group_id)
+        group = shard.groups.get(group_id)
+        if isinstance(group, Group):
+            group.check_transactional_commit(member_id, instance_id, generation)
+        elif isinstance(group, ShareGroup):
+            raise _not_a_consumer_group(group_id)
+        elif group is not None:
+            partitions = [(topic, index) for topic, index, *_ in offsets]
+            group.check_transactional_commit(member_id, instance_id, generation, partitions)
+        elif generation >= 0:
+            raise BrokerError(Error.ILLEGAL_GENERATION)
+        else:
+            shard.create(group_id)
+        if offsets:
+            with _answering(COMMIT_ERRORS):
+                _, last_offset = shard.append_commits(group_id, offsets, producer=producer)
+                if not shard.is_committed(last_offset):
+                    await shard.wait_committed(last_offset)
+
+    def check_loaded(self, index: int) -> None:
+        """Raise NOT_LEADER_OR_FOLLOWER unless the groups of a partition are kept here, and in memory."""
+        shard = self._shards.get(index)
+        if shard is None or not shard.loaded:
+            raise BrokerError(Error.NOT_LEADER_OR_FOLLOWER)
+
+    def end_transaction(self, index: int, producer_id: int, *, committed: bool) -> None:
+        """The marker of a producer is in a partition of __consumer_offsets, for good."""
+        shard = self._shards.get(index)
+        if shard is not None:
+            shard.end_transaction(producer_id, committed=committed)
+
+    def unstable_offsets(self, group_id: str) -> Collection[tuple[str, int]]:
+        """The (topic, partition)s whose offset an open transaction may change. Raises as `find` does."""
+        return self._shard(group_id).pending.of_group(group_id)
+
     async def delete_offsets(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> list[Error]:
         """OffsetDelete: an error for each (topic, partition), GROUP_SUBSCRIBED_TO_TOPIC where it is consumed (KIP-496).
 
@@ -191,8 +244,10 @@ class GroupCoordinator(ShareMembership):
                 if isinstance(group, ShareGroup):
                     continue
                 with logging_failures("expiring the offsets of", group):
-                    await self._remove_offsets(shard, group, expired_offsets(group, self._clock.now_ms(), retention_ms))
-                    if group.is_idle and not group.offsets:
+                    pending = shard.pending.of_group(group.group_id)
+                    expired = expired_offsets(group, self._clock.now_ms(), retention_ms)
+                    await self._remove_offsets(shard, group, [each for each in expired if each not in pending])
+                    if group.is_idle and not group.offsets and not pending:
                         await self._remove_group(shard, group)
 
     async def _remove_offsets(self, shard: Shard, group: AnyGroup, partitions: Sequence[tuple[str, int]]) -> None:

@@ -242,7 +242,11 @@ class Membership(GroupKeeper):
     ) -> tuple[HeartbeatResult, Written | None]:
         """A member comes to a group that is not there, or that speaks the classic protocol so far."""
         if request.member_epoch != 0:
-            text = f"Group {group_id} not found." if classic is None else f"Group {group_id} is not a consumer group."
+            text = (
+                f"Consumer group {group_id} not found."
+                if classic is None
+                else f"Group {group_id} is not a consumer group."
+            )
             raise BrokerError(Error.GROUP_ID_NOT_FOUND, text)
         if classic is None:
             group = shard.new_consumer_group(group_id)

@@ -13,6 +13,7 @@ As in RE2, there are no back references and no looking around. What RE2/J has an
 of topics are ASCII), word boundaries, and flags other than (?i), which are INVALID_REGULAR_EXPRESSION here.
 """
 
+import re
 import string
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,6 +31,9 @@ MOST_NESTED = 100
 
 MOST_SETS_KEPT = 2000
 """Sets of states that are remembered; behind that the automaton forgets them and starts again."""
+
+COUNT = re.compile(r"\{([0-9]{1,9})(,?)([0-9]{0,9})\}")
+"""A brace that counts."""
 
 EVERY = frozenset(map(chr, range(128)))
 DIGITS = frozenset(string.digits)
@@ -137,7 +141,7 @@ class _Compiler:
     def compile(self) -> Fragment:
         fragment = self._alternatives()
         if self._at < len(self._text):
-            raise PatternError(f"unexpected ): `{self._text}`")
+            raise PatternError("unexpected )")
         return fragment
 
     def _peek(self) -> str:
@@ -146,7 +150,7 @@ class _Compiler:
     def _take(self) -> str:
         character = self._peek()
         if not character:
-            raise PatternError(f"missing argument at the end of `{self._text}`")
+            raise PatternError("missing argument at the end")
         self._at += 1
         return character
 
@@ -158,7 +162,7 @@ class _Compiler:
 
     def _add(self, characters: Characters | None = None, edge: str = "") -> int:
         if len(self.states) >= MOST_STATES:
-            raise PatternError(f"expression too large: `{self._text}`")
+            raise PatternError("expression too large")
         if characters is not None and self._ignore_case:
             characters = frozenset(each for one in characters for each in (one.lower(), one.upper()))
         self.states.append(_State(characters, edge))
@@ -188,24 +192,23 @@ class _Compiler:
     def _sequence(self) -> Fragment:
         first = last = self._add()
         while self._peek() not in ("", "|", ")"):
-            begin = self._at
             make = self._atom()
             if self._peek() and self._peek() in "*+?{":
-                start, end = self._repeated(make, begin)
+                start, end = self._repeated(make)
             else:
                 start, end = make()
             self._link(last, start)
             last = end
         return first, last
 
-    def _repeated(self, make: Callable[[], Fragment], begin: int) -> Fragment:
+    def _repeated(self, make: Callable[[], Fragment]) -> Fragment:
         fewest, most = self._count()
         if fewest is None:
             # A brace that counts nothing stands for itself.
             return make()
         self._accept("?")
-        if self._peek() and self._peek() in "*+?":
-            raise PatternError(f"invalid nested repetition operator: `{self._text[begin : self._at + 1]}`")
+        if (self._peek() and self._peek() in "*+?") or COUNT.match(self._text, self._at):
+            raise PatternError("invalid nested repetition operator")
         first = last = self._add()
         for _ in range(fewest):
             start, end = make()
@@ -228,29 +231,26 @@ class _Compiler:
         return first, stop
 
     def _count(self) -> tuple[int | None, int | None]:
-        mark = self._take()
-        if mark != "{":
-            return {"*": (0, None), "+": (1, None), "?": (0, 1)}[mark]
-        close = self._text.find("}", self._at)
-        low, comma, high = self._text[self._at : max(close, self._at)].partition(",")
-        if not low.isdecimal() or not (high == "" or high.isdecimal()):
-            self._at -= 1
-            return None, None
-        self._at = close + 1
+        counted = COUNT.match(self._text, self._at)
+        if counted is None:
+            mark = self._peek()
+            self._at += mark != "{"
+            return {"*": (0, None), "+": (1, None), "?": (0, 1), "{": (None, None)}[mark]
+        self._at = counted.end()
+        low, comma, high = counted.groups()
         fewest = int(low)
         most = (int(high) if high else None) if comma else fewest
         if max(fewest, most or 0) > MOST_REPEATS or (most is not None and most < fewest):
-            raise PatternError(f"bad repetition operator: `{{{low}{comma}{high}}}`")
+            raise PatternError("bad repetition operator")
         return fewest, most
 
     def _atom(self) -> Callable[[], Fragment]:
         """How to make the next part; more than once where it is repeated."""
-        begin = self._at
         character = self._take()
         if character in "*+?":
-            raise PatternError(f"missing argument to repetition operator: `{character}`")
+            raise PatternError("missing argument to repetition operator")
         if character == "(":
-            return self._group(begin)
+            return self._group()
         if character == "^" or (character == "\\" and self._accept("A")):
             return lambda: self._step(edge="^")
         if character == "$" or (character == "\\" and self._accept("z")):
@@ -265,24 +265,24 @@ class _Compiler:
             characters = frozenset(character)
         return lambda: self._step(characters)
 
-    def _group(self, begin: int) -> Callable[[], Fragment]:
+    def _group(self) -> Callable[[], Fragment]:
         if self._accept("?"):
             if self._accept("P<") or (
                 self._peek() == "<" and self._text[self._at + 1 : self._at + 2] not in ("=", "!")
             ):
                 name, bracket, _ = self._text[self._at :].lstrip("<").partition(">")
                 if not bracket or not name or not set(name) <= WORD:
-                    raise PatternError(f"invalid named capture: `{self._text[begin:]}`")
+                    raise PatternError("invalid named capture")
                 self._at = self._text.index(">", self._at) + 1
             elif not self._accept(":"):
-                raise PatternError(f"invalid or unsupported Perl syntax: `{self._text[begin : self._at + 1]}`")
+                raise PatternError("invalid or unsupported Perl syntax")
         start = self._at
 
         def make() -> Fragment:
             self._at = start
             fragment = self._alternatives()
             if not self._accept(")"):
-                raise PatternError(f"missing closing ): `{self._text}`")
+                raise PatternError("missing closing )")
             return fragment
 
         made = [make()]
@@ -309,29 +309,28 @@ class _Compiler:
                 self._at += 2
                 return frozenset(chr(int(digits, 16)))
         if character == "Q":
-            raise PatternError("quoting with \\Q is not supported")
+            raise PatternError("quoting is not supported")
         if character in string.punctuation:
             return frozenset(character)
-        raise PatternError(f"invalid escape sequence: `\\{character}`")
+        raise PatternError("invalid escape sequence")
 
     def _class(self) -> Characters:
-        begin = self._at - 1
         inverted = self._accept("^")
         found: set[str] = set()
         first = True
         while first or self._peek() != "]":
             if not self._peek():
-                raise PatternError(f"missing closing ]: `{self._text[begin:]}`")
+                raise PatternError("missing closing ]")
             first = False
             if self._accept("[:"):
-                found |= self._named_set(begin)
+                found |= self._named_set()
                 continue
             low = self._member()
             if self._peek() == "-" and self._text[self._at + 1 : self._at + 2] not in ("", "]") and len(low) == 1:
                 self._at += 1
                 high = self._member()
                 if len(high) != 1 or min(low) > min(high):
-                    raise PatternError(f"invalid character class range: `{self._text[begin : self._at]}`")
+                    raise PatternError("invalid character class range")
                 found.update(map(chr, range(ord(min(low)), ord(min(high)) + 1)))
             else:
                 found |= low
@@ -342,12 +341,12 @@ class _Compiler:
         character = self._take()
         return self._escape() if character == "\\" else frozenset(character)
 
-    def _named_set(self, begin: int) -> Characters:
+    def _named_set(self) -> Characters:
         close = self._text.find(":]", self._at)
         name = self._text[self._at : max(close, self._at)]
         inverted = name.startswith("^")
         if name.removeprefix("^") not in NAMED_SETS:
-            raise PatternError(f"invalid character class range: `{self._text[begin:]}`")
+            raise PatternError("invalid character class range")
         self._at = close + 2
         named = NAMED_SETS[name.removeprefix("^")]
         return EVERY - named if inverted else named

@@ -34,6 +34,7 @@ async def alter_share_group_offsets(
         for topic in body.topics
     }
     try:
+        node.features.check_share_groups()
         results = await node.groups.alter_share_offsets(body.group_id, offsets)
     except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
         code, message = answer_for(error, request)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from odradek.cluster.authorized_operations import GROUP_OPERATIONS
 from odradek.groups.consumer_group import ConsumerGroup
+from odradek.groups.consumer_state import CurrentAssignment
 from odradek.handlers.registry import answer_for, handles
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
@@ -95,10 +96,18 @@ def _member(node: "Node", group: ConsumerGroup, member_id: str) -> Member:
         client_host=info.client_host,
         subscribed_topic_names=sorted(info.topic_names),
         subscribed_topic_regex=info.topic_pattern,
-        assignment=_assignment(node, current.assigned),
+        assignment=_assignment(node, _held(current)),
         target_assignment=_assignment(node, group.tables.targets.get(member_id, {})),
         member_type=CONSUMER_MEMBER if info.classic is None else CLASSIC_MEMBER,
     )
+
+
+def _held(current: CurrentAssignment) -> Mapping[bytes, Collection[int]]:
+    """What a member has, also where it has been asked to give it up."""
+    topic_ids = dict.fromkeys([*current.assigned, *current.revoking])
+    return {
+        topic_id: {**current.assigned.get(topic_id, {}), **current.revoking.get(topic_id, {})} for topic_id in topic_ids
+    }
 
 
 def _assignment(node: "Node", partitions: Mapping[bytes, Collection[int]]) -> Assignment:

@@ -1,9 +1,10 @@
 """ConsumerGroupHeartbeat (key 68), v0-1: join a consumer group, stay in it, go to a new assignment, leave.
 
-Order of the checks: the request alone, INVALID_REQUEST: from v1 on the member makes its own id, nothing that is told is
-empty, a first heartbeat has a rebalance timeout, a subscription, and owns nothing, a static member that will be back
-has an instance id, no other epoch below -2; UNSUPPORTED_ASSIGNOR. Then coordinator, GROUP_ID_NOT_FOUND, and those of
-`ConsumerGroup.heartbeat`. The assignment is told to who joins, who says everything, and when it is another.
+Order of the checks: UNSUPPORTED_VERSION below level 1 of the feature group.version; the request alone,
+INVALID_REQUEST: from v1 on the member makes its own id, nothing that is told is empty, a first heartbeat has a
+rebalance timeout, a subscription, and owns nothing, a static member that will be back has an instance id, no other
+epoch below -2; UNSUPPORTED_ASSIGNOR. Then coordinator, GROUP_ID_NOT_FOUND, and those of `ConsumerGroup.heartbeat`.
+The assignment is told to who joins, to who says everything, and when it is another.
 
 KIP-848, KIP-1082 (v1, member ids).
 """
@@ -28,6 +29,9 @@ from odradek_protocol.messages.consumer_group_heartbeat import (
 if TYPE_CHECKING:
     from odradek.node import Node
     from odradek.server import Connection
+
+FIRST_WITH_CONSUMER_GROUPS = 1
+"""The level of the feature group.version from which on there are such groups."""
 
 FIRST_WITH_OWN_MEMBER_ID = 1
 JOIN_EPOCH = 0
@@ -74,6 +78,8 @@ async def _finish(
 
 
 def _check(node: "Node", body: ConsumerGroupHeartbeatRequest, version: int) -> None:
+    if node.features.group_version < FIRST_WITH_CONSUMER_GROUPS:
+        raise BrokerError(Error.UNSUPPORTED_VERSION)
     fault = _fault(body, version)
     if fault is not None:
         raise BrokerError(Error.INVALID_REQUEST, fault)

@@ -29,6 +29,7 @@ async def delete_share_group_offsets(
     """Answer a DeleteShareGroupOffsets request."""
     body = request.body
     try:
+        node.features.check_share_groups()
         results = await node.groups.delete_share_offsets(body.group_id, [topic.topic_name for topic in body.topics])
     except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
         code, message = answer_for(error, request)

@@ -45,6 +45,7 @@ async def _describe(
 ) -> DescribedShareGroup:
     group_id = asked.group_id
     try:
+        node.features.check_share_groups()
         wanted = _wanted(node, asked)
     except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
         code, message = answer_for(error, request)

@@ -14,9 +14,9 @@ from odradek.cluster.advertised import endpoint_of
 from odradek.handlers.registry import answer_for, handles
 from odradek.share import acknowledgements
 from odradek.share.acknowledgements import Acknowledged
-from odradek.share.sessions import FINAL_EPOCH, INITIAL_EPOCH
+from odradek.share.sessions import FINAL_EPOCH
 from odradek_protocol.connection import Request
-from odradek_protocol.errors import BrokerError, Error
+from odradek_protocol.errors import Error
 from odradek_protocol.messages.share_acknowledge import (
     UNNAMED_LEADER,
     LeaderIdAndEpoch,
@@ -43,9 +43,8 @@ def share_acknowledge(
     body = request.body
     shared = node.share_partitions
     try:
+        node.features.check_share_groups()
         group_id, member_id = acknowledgements.check_member(body.group_id, body.member_id)
-        if body.share_session_epoch == INITIAL_EPOCH:
-            raise BrokerError(Error.INVALID_SHARE_SESSION_EPOCH, "The share session epoch is invalid.")
         session = shared.sessions.advance(group_id, member_id, body.share_session_epoch)
     except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
         code, message = answer_for(error, request)

@@ -57,6 +57,7 @@ def share_fetch(
     """Answer a ShareFetch request."""
     body = request.body
     try:
+        node.features.check_share_groups()
         group_id, member_id = acknowledgements.check_member(body.group_id, body.member_id)
         _check_renewal(body)
         session, is_first = _session(node, connection, body, group_id, member_id)

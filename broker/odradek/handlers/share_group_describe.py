@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from odradek.cluster.authorized_operations import GROUP_OPERATIONS
 from odradek.groups.assignors import Assignment as Partitions
+from odradek.groups.membership import check_group_id
 from odradek.groups.share_group import ShareGroup
 from odradek.handlers.registry import answer_for, handles
 from odradek_protocol.connection import Request
-from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.messages.share_group_describe import (
     NOT_ASKED,
     Assignment,
@@ -38,8 +38,8 @@ def share_group_describe(
     groups = []
     for group_id in request.body.group_ids:
         try:
-            if not group_id:
-                raise BrokerError(Error.INVALID_GROUP_ID)
+            node.features.check_share_groups()
+            check_group_id(group_id)
             described = _described(node, node.groups.find_share_group(group_id))
             described.authorized_operations = operations
         except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError

@@ -33,9 +33,8 @@ def share_group_heartbeat(
     """Answer a ShareGroupHeartbeat request."""
     body = request.body
     try:
-        fault = _fault(body)
-        if fault is not None:
-            raise BrokerError(Error.INVALID_REQUEST, fault)
+        node.features.check_share_groups()
+        _check(body)
         heartbeat = ShareHeartbeat(
             member_id=body.member_id,
             member_epoch=body.member_epoch,
@@ -60,6 +59,12 @@ async def _finish(
     except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
         return _refusal(error, request)
     return response
+
+
+def _check(body: ShareGroupHeartbeatRequest) -> None:
+    fault = _fault(body)
+    if fault is not None:
+        raise BrokerError(Error.INVALID_REQUEST, fault)
 
 
 def _fault(body: ShareGroupHeartbeatRequest) -> str | None:

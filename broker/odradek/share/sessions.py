@@ -81,6 +81,8 @@ class ShareSessions:
 
         Raises SHARE_SESSION_NOT_FOUND, and INVALID_SHARE_SESSION_EPOCH for another epoch than the next.
         """
+        if epoch == INITIAL_EPOCH:
+            raise BrokerError(Error.INVALID_SHARE_SESSION_EPOCH, "The share session epoch is invalid.")
         session = self.find(group_id, member_id)
         if epoch != FINAL_EPOCH:
             if epoch != session.epoch:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from odradek.groups.keeper import STORE_ERRORS, Written, logging_failures
-from odradek.groups.membership import Membership, check_group_id
+from odradek.groups.membership import Membership
 from odradek.groups.shard import Shard
 from odradek.groups.share_group import ShareGroup, ShareHeartbeat, ShareHeartbeatResult
 from odradek.groups.share_state import NamedPartitions
@@ -68,7 +68,9 @@ class ShareMembership(Membership):
             group = self._share_group(shard, group_id)
             result = group.leave(request.member_id)
             return result, self._store_share_group(shard, group)
-        if group_id not in shard.groups and request.member_epoch == 0:
+        if group_id not in shard.groups:
+            if request.member_epoch != 0:
+                raise BrokerError(Error.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
             group = shard.new_share_group(group_id)
         else:
             group = self._share_group(shard, group_id)
@@ -97,7 +99,8 @@ class ShareMembership(Membership):
         Makes the group where it is not there. Raises INVALID_GROUP_ID, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND for a group
         of another kind, and as `share_heartbeat` does.
         """
-        check_group_id(group_id)
+        if not group_id:
+            raise BrokerError(Error.INVALID_GROUP_ID, "The group id is invalid.")
         shard = self._shard(group_id)
         is_new = group_id not in shard.groups
         group = shard.new_share_group(group_id) if is_new else self._share_group(shard, group_id)
@@ -142,7 +145,8 @@ class ShareMembership(Membership):
 
         Raises INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, and as `share_heartbeat` does.
         """
-        check_group_id(group_id)
+        if not group_id:
+            raise BrokerError(Error.INVALID_GROUP_ID, "The group id is invalid.")
         shard = self._shard(group_id)
         group = self._share_group(shard, group_id)
         if group.members:
@@ -186,7 +190,7 @@ class ShareMembership(Membership):
     def _share_group(self, shard: Shard, group_id: str) -> ShareGroup:
         group = shard.groups.get(group_id)
         if group is None:
-            raise BrokerError(Error.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
+            raise BrokerError(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         if not isinstance(group, ShareGroup):
             raise BrokerError(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
         return group

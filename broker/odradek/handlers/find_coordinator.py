@@ -1,12 +1,12 @@
-"""FindCoordinator (key 10), v0-6: which broker keeps a group or a transactional id.
+"""FindCoordinator (key 10), v0-6: which broker keeps a group, a transactional id or a share partition.
 
-The coordinator of a group is the leader of its partition of __consumer_offsets, that of a transactional id the leader
-of its partition of __transaction_state, that of a share partition the leader of its partition of __share_group_state. The first look-up makes that topic; the
-reply waits for it, so that the coordinator that it names serves already. The address is that of the listener through
-which the client came.
+The coordinator is the leader of the partition that the key hashes to, of __consumer_offsets for a group, of
+__transaction_state for a transactional id, of __share_group_state for a share partition. The first look-up makes that
+topic; the reply waits for it, so that the coordinator that it names serves already. The address is that of the listener
+through which the client came.
 
-Order of the checks, for each key: a key type that does not exist, and share partitions before v6,
-or by another key than "group:topic id:partition" (INVALID_REQUEST); a partition without a live leader (COORDINATOR_NOT_AVAILABLE).
+Order of the checks, for each key: a key type that does not exist, share partitions before v6, or by another key than
+"group:topic id:partition" (INVALID_REQUEST); a partition without a live leader (COORDINATOR_NOT_AVAILABLE).
 
 KIP-98 (v1, key types), KIP-699 (v4, many keys), KIP-932 (v6, share groups).
 """

@@ -47,8 +47,8 @@ def share_acknowledge(
         group_id, member_id = acknowledgements.check_member(body.group_id, body.member_id)
         session = shared.sessions.advance(group_id, member_id, body.share_session_epoch)
     except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
-        code, message = answer_for(error, request)
-        return ShareAcknowledgeResponse(error_code=code, error_message=message)
+        code, _ = answer_for(error, request)
+        return ShareAcknowledgeResponse(error_code=code)
     acknowledged = acknowledgements.acknowledge(
         shared,
         node.view,

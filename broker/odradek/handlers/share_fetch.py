@@ -6,7 +6,7 @@ are acquired in whole log batches (v2, `share_acquire_mode` 1: exactly `max_reco
 `acquisition_lock_timeout_ms`. The last request of a session gives back what the member has, and reads nothing.
 
 Order of the checks: group id and member id, INVALID_REQUEST; a renewal that reads too, INVALID_REQUEST; the session,
-which stand in the reply's head. Then for each partition, those of the acknowledgements (see `acknowledgements`), and
+which stand in the reply's head, without a text. Then for each partition, those of the acknowledgements (see `acknowledgements`), and
 UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, and what the share coordinator says.
 
 KIP-932, KIP-1206 (v2, record limit), KIP-1222 (v2, renewed locks).
@@ -62,13 +62,13 @@ def share_fetch(
         _check_renewal(body)
         session, is_first = _session(node, connection, body, group_id, member_id)
     except BrokerError as error:
-        refusal = ShareFetchResponse(error_code=error.error, error_message=error.message)
+        refusal = ShareFetchResponse(error_code=error.error)
         if error.error is Error.SHARE_SESSION_LIMIT_REACHED and body.max_wait_ms > 0:
             return _Delayed(refusal, body.max_wait_ms)
         return refusal
     except Exception as error:  # noqa: BLE001 - answered, and logged
-        code, message = answer_for(error, request)
-        return ShareFetchResponse(error_code=code, error_message=message)
+        code, _ = answer_for(error, request)
+        return ShareFetchResponse(error_code=code)
     acknowledged = acknowledgements.acknowledge(
         node.share_partitions,
         node.view,

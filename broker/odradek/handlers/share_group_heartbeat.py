@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
 
+LONGEST_MEMBER_ID = 36
+"""As long as a uuid in text."""
+
 
 @handles(ShareGroupHeartbeatRequest)
 def share_group_heartbeat(
@@ -62,6 +65,8 @@ async def _finish(
 
 
 def _check(body: ShareGroupHeartbeatRequest) -> None:
+    if not 0 < len(body.member_id) <= LONGEST_MEMBER_ID:
+        raise BrokerError(Error.INVALID_REQUEST)
     fault = _fault(body)
     if fault is not None:
         raise BrokerError(Error.INVALID_REQUEST, fault)

@@ -100,7 +100,7 @@ def acknowledge(
                     shared, view, (group_id, *key), member_id, asked.acknowledgement_batches, renews, may_renew
                 )
             except BrokerError as error:
-                acknowledged.results[key] = error.error, error.message
+                acknowledged.results[key] = error.error, error.message or None
             else:
                 if unfinished is not None:
                     acknowledged.unfinished.append(acknowledged.finish(key, unfinished))
@@ -142,9 +142,5 @@ def _check(batches: Sequence[Batch], renews: bool, may_renew: bool) -> None:
             or not all(0 <= each <= highest for each in types)
             or (RENEW in types and not renews)
         ):
-            raise BrokerError(
-                Error.INVALID_REQUEST,
-                "This most likely occurs because of a request being malformed by the client library or the message was "
-                "sent to an incompatible broker. See the broker logs for more details.",
-            )
+            raise BrokerError(Error.INVALID_REQUEST)
         previous_last = batch.last_offset

@@ -54,6 +54,9 @@ WRITE_ERRORS = {
 """What a write answers for the error of its append."""
 
 
+STATE_EPOCH_TEXT = "The share coordinator rejected the request because the share-group state epoch did not match."
+
+
 class WrittenState:
     """Records in the log that are not replicated yet."""
 
@@ -138,7 +141,7 @@ class ShareCoordinator:
         shard = self._shard(key)
         known = shard.states.get(key)
         if known is not None and state_epoch != UNSET and known.state_epoch > state_epoch:
-            raise BrokerError(Error.FENCED_STATE_EPOCH, "The share coordinator rejected the request: old state epoch.")
+            raise BrokerError(Error.FENCED_STATE_EPOCH, STATE_EPOCH_TEXT)
         self._check_topic(key)
         now_ms = self._clock.now_ms()
         state = StoredState(
@@ -197,7 +200,7 @@ class ShareCoordinator:
             raise BrokerError(Error.INVALID_REQUEST, text)
         _check_leader_epoch(state, leader_epoch)
         if state_epoch != UNSET and state.state_epoch > state_epoch:
-            raise BrokerError(Error.FENCED_STATE_EPOCH, "The share coordinator rejected the request: old state epoch.")
+            raise BrokerError(Error.FENCED_STATE_EPOCH, STATE_EPOCH_TEXT)
         self._check_topic(key)
         update = Update(
             state.snapshot_epoch,
@@ -211,6 +214,8 @@ class ShareCoordinator:
     async def delete(self, group_id: str, topic_id: bytes, partition: int) -> None:
         """DeleteShareGroupState: forget a share partition, if it is known. Raises as `initialize` does."""
         key = _key(group_id, topic_id, partition)
+        if SHARE_GROUP_STATE not in self._view.topics:
+            return
         shard = self._shard(key)
         self._check_topic(key)
         if key in shard.states:

@@ -261,13 +261,18 @@ class SharePartition:
                 Error.INVALID_REQUEST, f"Batch record not found. The {edge} offset in request is past acquired records."
             )
         for run in in_flight.between(first, last):
+            is_whole = run.batch == (run.first, run.last)
             if run.state is not State.ACQUIRED:
+                what = "batch" if is_whole else "offset"
+                state = "not in the acquired state" if is_whole else "not acquired"
                 raise BrokerError(
                     Error.INVALID_RECORD_STATE,
-                    "The batch cannot be acknowledged. The batch is not in the acquired state.",
+                    f"The {what} cannot be acknowledged. The {what} is {state}.",
                 )
             if run.member_id != member_id:
-                raise BrokerError(Error.INVALID_RECORD_STATE, "Member is not the owner of batch record")
+                raise BrokerError(
+                    Error.INVALID_RECORD_STATE, f"Member is not the owner of {'batch record' if is_whole else 'offset'}"
+                )
             for low, high, type_ in list(acknowledgement.ways(max(first, run.first), min(last, run.last))):
                 self._settle(low, high, type_, transition, now)
 

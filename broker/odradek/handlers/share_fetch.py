@@ -5,9 +5,10 @@ nobody has acquired, in turns; the reply waits up to `max_wait_ms` while fewer t
 are acquired in whole log batches (v2, `share_acquire_mode` 1: exactly `max_records` at most) and stay the member's for
 `acquisition_lock_timeout_ms`. The last request of a session gives back what the member has, and reads nothing.
 
-Order of the checks: group id and member id, INVALID_REQUEST; a renewal that reads too, INVALID_REQUEST; the session,
-which stand in the reply's head, without a text. Then for each partition, those of the acknowledgements (see `acknowledgements`), and
-UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, and what the share coordinator says.
+Order of the checks: group id and member id, INVALID_REQUEST; a renewal that reads too, INVALID_REQUEST; the session;
+these stand in the reply's head, without a text. Then for each partition those of its acknowledgements (see
+`acknowledgements`), and UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, and what the share
+coordinator says.
 
 KIP-932, KIP-1206 (v2, record limit), KIP-1222 (v2, renewed locks).
 """

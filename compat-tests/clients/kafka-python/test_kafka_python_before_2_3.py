@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from harness.target import Target
 
 _NOT_BEFORE_2_3 = "came to kafka-python after 2.0"
-# A member that joins waits inside poll until the others have joined, too; the driver polls all in one thread.
-_ONE_MEMBER = "two members of these releases cannot be polled by one thread"
 
 
 @pytest.fixture(scope="module", params=["kafka-python-2.0", "kafka-python-1.4"])
@@ -43,12 +41,10 @@ class TestKafkaPythonBefore23(CoreScenarios):
         "test_incremental_config_changes": _NOT_BEFORE_2_3,
         "test_offsets_of_a_group_are_set": _NOT_BEFORE_2_3,
         "test_records_come_back_as_they_were_sent[kafka-python-1.4-zstd]": "zstd came to kafka-python with 2.0",
-        "test_a_hundred_partitions": _ONE_MEMBER,
-        "test_group_shares_partitions_and_takes_them_over": _ONE_MEMBER,
         **{
             f"{test}[kafka-python-1.4]": f"kafka-python 1.4.7 {reason}"
             for test, reason in {
-                "test_group_administration": "cannot delete a group, and describes one by a bare tuple",
+                "test_group_administration": "cannot delete a group",
                 "test_description_of_the_cluster": "has no describe_cluster",
                 "test_groups_that_cannot_be_deleted": "cannot delete a group",
             }.items()

@@ -1,4 +1,7 @@
-"""aiokafka. Its event loop runs in a thread of its own, so that group members keep beating between two requests."""
+"""aiokafka. Its event loop runs in a thread of its own, so that group members keep beating between two requests.
+
+Releases before 0.9 stand on kafka-python, from which they take the names that have a place of their own since then.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,22 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import aiokafka
-from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.coordinator.assignors.range import RangePartitionAssignor
-from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import for_code
 from background import ACKNOWLEDGE_TIMEOUT_S, IN_FLIGHT, Background, begin, stop_all
 from members import Member, close_all, members
 from serving import Deadline, operation, serve, to_bytes, to_text
+
+if aiokafka.__version__.startswith("0.8."):
+    from kafka.admin import NewPartitions, NewTopic
+    from kafka.admin.config_resource import ConfigResource, ConfigResourceType
+    from kafka.coordinator.assignors.range import RangePartitionAssignor
+    from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+else:
+    from aiokafka.admin import NewPartitions, NewTopic, RecordsToDelete
+    from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+    from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+    from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
@@ -175,16 +186,17 @@ async def open_consumer(
     assignor: str = "range",
 ) -> None:
     """Open a consumer that subscribes to `topics` in `group`, or that reads the given [topic, partition]s."""
+    static = {} if instance is None else {"group_instance_id": instance}
     client = aiokafka.AIOKafkaConsumer(
         bootstrap_servers=_BOOTSTRAP,
         group_id=group,
-        group_instance_id=instance,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         partition_assignment_strategy=[_ASSIGNORS[assignor]],
         session_timeout_ms=10_000,
         heartbeat_interval_ms=500,
         metadata_max_age_ms=5_000,
+        **static,
     )
     members[name] = consumer = _Consumer(client)
     if topics is not None:

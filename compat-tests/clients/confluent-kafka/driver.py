@@ -196,7 +196,7 @@ def read_all(topic: str, timeout_s: float = 30) -> list[dict[str, Any]]:
     )
     records: list[dict[str, Any]] = []
     try:
-        waiting = set(range(count_partitions(topic)))
+        waiting = set(consumer.list_topics(topic, _TIMEOUT_S).topics[topic].partitions)
         consumer.assign(
             [confluent_kafka.TopicPartition(topic, index, confluent_kafka.OFFSET_BEGINNING) for index in waiting]
         )
@@ -361,6 +361,10 @@ def describe_group(group: str) -> dict[str, Any]:
 def delete_group(group: str) -> None:
     """Delete an empty group."""
     _one(_admin.delete_consumer_groups([group]))
+
+
+if confluent_kafka.version()[0].startswith("2.0."):
+    import before_2_3  # noqa: F401 - its operations take the places of those above
 
 
 @operation

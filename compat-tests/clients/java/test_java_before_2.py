@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 from harness.agent import ClientError
 from harness.clients import client_of
-from harness.core import TOPIC_ALREADY_EXISTS, UNKNOWN_TOPIC_OR_PARTITION, CoreScenarios
+from harness.core import TOPIC_ALREADY_EXISTS, UNKNOWN_TOPIC_OR_PARTITION, CoreScenarios, same_in_order
 from harness.java_clients import java_driver
 from harness.versions import JAVA_CLIENTS_BEFORE_2
 
@@ -67,3 +67,21 @@ class TestJavaBefore2(CoreScenarios):
         with pytest.raises(ClientError) as refusal:
             client.call("delete_topic", topic=name)
         assert refusal.value.code == UNKNOWN_TOPIC_OR_PARTITION
+
+    @pytest.mark.feature("restart of the broker")
+    def test_restart_of_the_broker_loses_nothing_acknowledged(self, client: Agent, target: Target, name: str) -> None:
+        """As for the other clients, but with new ones after it, for the reasons in FINDINGS.md."""
+        group = f"{name}-group"
+        self.leave_a_group(client, group)
+        client.call("create_topic", topic=name, partitions=2, configs={"retention.ms": "7200000"})
+        records = [{"partition": number % 2, "value": f"{number}"} for number in range(400)]
+        client.call("produce", topic=name, records=records[:200], idempotent=True)
+        target.restart_abruptly()
+        client.close()
+        client.call("produce", topic=name, records=records[200:], idempotent=True)
+        read = same_in_order(client.call("read_all", topic=name), "partition", "offset", "value")
+        assert read == [
+            (partition, offset, f"{2 * offset + partition}") for partition in (0, 1) for offset in range(200)
+        ]
+        assert client.call("committed", group=group, topic=group, partition=0) == 1
+        assert client.call("topic_config", topic=name, key="retention.ms") == "7200000"

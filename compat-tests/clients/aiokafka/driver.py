@@ -17,7 +17,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import for_code
 from background import ACKNOWLEDGE_TIMEOUT_S, IN_FLIGHT, Background, begin, stop_all
 from members import Member, close_all, members
-from serving import Deadline, operation, serve, to_bytes, to_text
+from serving import Deadline, operation, serve, to_bytes, to_record
 
 if aiokafka.__version__.startswith("0.8."):
     from kafka.admin import NewPartitions, NewTopic
@@ -70,18 +70,6 @@ async def _reader(topic: str) -> AsyncIterator[aiokafka.AIOKafkaConsumer]:
 def _check(code: int, what: str) -> None:
     if code:
         raise for_code(code)(what)
-
-
-def _record(record: Any) -> dict[str, Any]:
-    return {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        "key": to_text(record.key),
-        "value": to_text(record.value),
-        "headers": [[name, to_text(value)] for name, value in record.headers],
-    }
 
 
 @operation
@@ -161,7 +149,7 @@ class _Consumer(Member, aiokafka.ConsumerRebalanceListener):
 
     def take(self, at_most: int) -> list[dict[str, Any]]:
         batches = _wait(self.client.getmany(timeout_ms=_POLL_MS, max_records=at_most))
-        return [_record(record) for batch in batches.values() for record in batch]
+        return [to_record(record) for batch in batches.values() for record in batch]
 
     def held(self) -> set[aiokafka.TopicPartition]:
         return self.client.assignment()
@@ -216,7 +204,7 @@ async def read_all(topic: str, timeout_s: float = 30) -> list[dict[str, Any]]:
             while await consumer.position(tp) < end:
                 deadline.check(len(records))
                 batches = await consumer.getmany(timeout_ms=_POLL_MS)
-                records += [_record(record) for batch in batches.values() for record in batch]
+                records += [to_record(record) for batch in batches.values() for record in batch]
     return sorted(records, key=lambda record: (record["partition"], record["offset"]))
 
 

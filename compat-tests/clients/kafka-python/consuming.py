@@ -11,7 +11,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from library import BOOTSTRAP, VERSION, known, partitions_of
 from members import Member, members
-from serving import Deadline, operation, to_text
+from serving import Deadline, operation, to_record
 
 _POLL_MS = 100
 _ASSIGNORS: dict[str, Any] = {
@@ -21,18 +21,6 @@ if VERSION >= 3:
     from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 
     _ASSIGNORS[CooperativeStickyAssignor.name] = CooperativeStickyAssignor
-
-
-def _record(record: Any) -> dict[str, Any]:
-    return {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        "key": to_text(record.key),
-        "value": to_text(record.value),
-        "headers": [[name, to_text(value)] for name, value in record.headers],
-    }
 
 
 class _Consumer(Member, ConsumerRebalanceListener):
@@ -48,7 +36,7 @@ class _Consumer(Member, ConsumerRebalanceListener):
 
     def take(self, at_most: int) -> list[dict[str, Any]]:
         batches = self.client.poll(timeout_ms=_POLL_MS, max_records=at_most)
-        return [_record(record) for batch in batches.values() for record in batch]
+        return [to_record(record) for batch in batches.values() for record in batch]
 
     def held(self) -> set[kafka.TopicPartition]:
         return self.client.assignment()
@@ -103,7 +91,7 @@ def read_all(topic: str, timeout_s: float = 30) -> list[dict[str, Any]]:
         while any(consumer.position(tp) < end for tp, end in ends.items()):
             deadline.check(len(records))
             batches = consumer.poll(timeout_ms=_POLL_MS)
-            records += [_record(record) for batch in batches.values() for record in batch]
+            records += [to_record(record) for batch in batches.values() for record in batch]
     return sorted(records, key=lambda record: (record["partition"], record["offset"]))
 
 

@@ -5,32 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
-from harness.clients import client_of, python_driver
-from harness.core import CoreScenarios, same_in_order
+from harness.clients import python_driver
+from harness.core import CoreScenarios
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.agent import Agent
-    from harness.target import Target
+    from harness.agent import Driver
 
 _NOT_BEFORE_2_3 = "came to kafka-python after 2.0"
 
 
 @pytest.fixture(scope="module", params=["kafka-python-2.0", "kafka-python-1.4"])
-def agent(request: pytest.FixtureRequest, target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    folder = tmp_path_factory.mktemp(request.param)
-    with client_of(python_driver(request.param, "kafka-python"), target, folder) as agent:
-        yield agent
-
-
-@pytest.fixture
-def client(agent: Agent) -> Iterator[Agent]:
-    yield agent
-    agent.call("reset")
+def driver(request: pytest.FixtureRequest) -> Driver:
+    return python_driver(request.param, "kafka-python")
 
 
 class TestKafkaPythonBefore23(CoreScenarios):
+    IDEMPOTENT = False
     MISSING: ClassVar[dict[str, str]] = {
         "test_null_header_value": "kafka-python takes only bytes as a header's value",
         "test_idempotent_producer": _NOT_BEFORE_2_3,
@@ -50,15 +40,3 @@ class TestKafkaPythonBefore23(CoreScenarios):
             }.items()
         },
     }
-
-    @pytest.mark.feature("restart of the broker")
-    def test_restart_of_the_broker_loses_nothing_acknowledged(self, client: Agent, target: Target, name: str) -> None:
-        """As for the other clients; a producer that is not idempotent may send a record twice."""
-        client.call("create_topic", topic=name, partitions=2)
-        client.call("start_producing", topic=name)
-        client.call("wait_acknowledged", timeout_s=100, more=200)
-        target.restart_abruptly()
-        client.call("wait_acknowledged", timeout_s=100, more=200)
-        acknowledged = client.call("finish_producing", timeout_s=100)
-        read = same_in_order(client.call("read_all", topic=name), "partition", "offset", "value")
-        assert {tuple(record) for record in acknowledged} <= set(read)

@@ -1,8 +1,8 @@
 """Where a client's test is known to fail against one broker only, and why.
 
 A test that fails fails the run, unless it stands here for the broker. An entry whose test passes fails the run too, so
-that the table stays true. What fails against every broker is the client's own, and stands in `MISSING` of its test class
-instead.
+that the table stays true. What fails against every broker is the client's own, and stands in `MISSING` of its test
+class instead.
 """
 
 from __future__ import annotations

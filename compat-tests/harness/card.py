@@ -24,6 +24,7 @@ LEGEND: Final = {
     DIFFERS: "fails as is known, for the reason below",
     FAILED: "fails",
 }
+TITLES: Final = {FAILED: "What fails", DIFFERS: "Where the brokers differ", MISSING: "What the clients cannot do"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,12 @@ class Card:
             for outcome, count in cell["counts"].items():
                 sums[outcome] = sums.get(outcome, 0) + count
         return sums
+
+    def passed(self, client: str, broker: str) -> str:
+        """Return how many of the tests that the client can do passed, as "5 of 6"; "" when the broker was not asked."""
+        counts = self.counts(client, broker)
+        asked = sum(counts.values()) - counts.get(MISSING, 0)
+        return f"{counts.get(PASSED, 0)} of {asked}" if counts else ""
 
     def notes(self) -> list[Note]:
         """Return every reason once for each client and feature, with the brokers that it was seen against."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from harness.card import LEGEND, SIGNS
-from harness.results import DIFFERS, FAILED, MISSING, PASSED
+from harness.card import LEGEND, SIGNS, TITLES
+from harness.results import DIFFERS, FAILED, PASSED
 from harness.versions import release_of
 
 if TYPE_CHECKING:
     from harness.card import Card
-
-_TITLES = {FAILED: "What fails", DIFFERS: "Where the brokers differ", MISSING: "What the clients cannot do"}
 
 _STYLE = """
 :root { --ink: #1d2430; --soft: #626d7d; --paper: #fbfbf9; --line: #e3e4e0; --head: #f1f2ee;
@@ -62,7 +60,7 @@ else one for each, in this order: {escape(", ".join(card.brokers))}.</p>
 {_features(card)}
 <h2>Tests passed</h2>
 {_sums(card)}
-{"".join(_notes(card, outcome, title) for outcome, title in _TITLES.items())}
+{"".join(_notes(card, outcome, title) for outcome, title in TITLES.items())}
 </html>
 """
 
@@ -96,9 +94,8 @@ def _sums(card: Card) -> str:
         cells = ""
         for broker in card.brokers:
             counts = card.counts(client, broker)
-            asked = sum(counts.values()) - counts.get(MISSING, 0)
-            outcome = PASSED if counts.get(PASSED, 0) == asked else FAILED if FAILED in counts else DIFFERS
-            cells += f'<td class="{outcome}">{counts.get(PASSED, 0)} of {asked}</td>' if counts else "<td></td>"
+            outcome = next((worst for worst in (FAILED, DIFFERS) if worst in counts), PASSED)
+            cells += f'<td class="{outcome}">{card.passed(client, broker)}</td>'
         rows += f"<tr><th>{escape(client)}</th><td>{escape(release_of(client))}</td>{cells}</tr>\n"
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 

@@ -8,6 +8,7 @@ import pytest
 
 from harness.agent import ClientError
 from harness.records import same_in_order
+from harness.waiting import eventually
 
 if TYPE_CHECKING:
     from harness.agent import Agent
@@ -25,14 +26,14 @@ class AdminScenarios:
     @pytest.mark.feature("admin: topics and configs")
     def test_topic_administration(self, client: Agent, name: str) -> None:
         client.call("create_topic", topic=name, partitions=3)
-        assert name in client.call("list_topics")
+        assert name in eventually(lambda: client.call("list_topics"), lambda topics: name in topics)
         assert client.call("count_partitions", topic=name) == 3
         with pytest.raises(ClientError) as refusal:
             client.call("create_topic", topic=name)
         assert refusal.value.code == TOPIC_ALREADY_EXISTS
 
         client.call("delete_topic", topic=name)
-        assert name not in client.call("list_topics")
+        assert name not in eventually(lambda: client.call("list_topics"), lambda topics: name not in topics)
         with pytest.raises(ClientError) as refusal:
             client.call("delete_topic", topic=name)
         assert refusal.value.code == UNKNOWN_TOPIC_OR_PARTITION
@@ -41,14 +42,14 @@ class AdminScenarios:
     def test_further_partitions(self, client: Agent, name: str) -> None:
         client.call("create_topic", topic=name, partitions=3)
         client.call("create_partitions", topic=name, total=5)
-        assert client.call("count_partitions", topic=name) == 5
+        assert eventually(lambda: client.call("count_partitions", topic=name), lambda count: count == 5) == 5
 
     @pytest.mark.feature("admin: topics and configs")
     def test_settings_of_a_topic(self, client: Agent, name: str) -> None:
         client.call("create_topic", topic=name, configs={"retention.ms": "7200000"})
         assert client.call("topic_config", topic=name, key="retention.ms") == "7200000"
         client.call("alter_topic_config", topic=name, configs={"retention.ms": "3600000"})
-        assert client.call("topic_config", topic=name, key="retention.ms") == "3600000"
+        self.await_config(client, name, "retention.ms", "3600000")
         assert client.call("topic_config", topic=name, key="cleanup.policy") == "delete"
 
     @pytest.mark.feature("admin: delete records")
@@ -85,8 +86,8 @@ class AdminScenarios:
             topic=name,
             changes=[["append", "cleanup.policy", "compact"], ["set", "segment.bytes", "2000000"]],
         )
+        self.await_config(client, name, "segment.bytes", "2000000")
         assert set(client.call("topic_config", topic=name, key="cleanup.policy").split(",")) == {"compact", "delete"}
-        assert client.call("topic_config", topic=name, key="segment.bytes") == "2000000"
         assert client.call("topic_config", topic=name, key="retention.ms") == "7200000"
 
         client.call(
@@ -94,10 +95,16 @@ class AdminScenarios:
             topic=name,
             changes=[["subtract", "cleanup.policy", "delete"], ["delete", "retention.ms", None]],
         )
-        assert client.call("topic_config", topic=name, key="cleanup.policy") == "compact"
+        self.await_config(client, name, "cleanup.policy", "compact")
         assert client.call("topic_config", topic=name, key="retention.ms") == "604800000"
 
         with pytest.raises(ClientError) as refusal:
             client.call("change_topic_config", topic=name, changes=[["set", "retention.ms", "soon"]])
         assert refusal.value.code == INVALID_CONFIG
         assert client.call("topic_config", topic=name, key="retention.ms") == "604800000"
+
+    @staticmethod
+    def await_config(client: Agent, topic: str, key: str, value: str) -> None:
+        """Wait until a changed setting is in force."""
+        asked = eventually(lambda: client.call("topic_config", topic=topic, key=key), lambda found: found == value)
+        assert asked == value

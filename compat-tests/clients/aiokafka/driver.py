@@ -113,7 +113,12 @@ class _Background(Background):
         _wait(self._produce())
 
     async def _produce(self) -> None:
-        producer = aiokafka.AIOKafkaProducer(bootstrap_servers=_BOOTSTRAP, acks="all", enable_idempotence=True)
+        producer = aiokafka.AIOKafkaProducer(
+            bootstrap_servers=_BOOTSTRAP,
+            acks="all",
+            enable_idempotence=True,
+            request_timeout_ms=ACKNOWLEDGE_TIMEOUT_S * 1000,  # also how long a record may wait
+        )
         await producer.start()
         pending: deque[tuple[str, Any]] = deque()
         number = 0

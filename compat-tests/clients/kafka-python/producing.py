@@ -53,7 +53,7 @@ class _Background(Background):
             bootstrap_servers=BOOTSTRAP,
             acks="all",
             retries=1_000_000,
-            request_timeout_ms=60_000,  # in 2.0 and 1.4 also how long a record may wait
+            request_timeout_ms=ACKNOWLEDGE_TIMEOUT_S * 1000,  # in 2.0 and 1.4 also how long a record may wait
             reconnect_backoff_max_ms=500,
             **known(kafka.KafkaProducer, enable_idempotence=True),
         )

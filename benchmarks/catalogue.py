@@ -21,6 +21,7 @@ from benchmarks.rows import (
     SmallRequests,
     Start,
 )
+from benchmarks.transactions import Transactions
 from odradek_protocol.records.compression import Codec
 
 KIB = 1024
@@ -82,6 +83,11 @@ REQUESTS: tuple[Row, ...] = (
     SmallRequests("metadata, 100 partitions", 5_000, frames.metadata, metadata_check, partitions=100),
 )
 
+TRANSACTIONS: tuple[Row, ...] = (
+    Transactions("transactions of 1 KB", 1_000),
+    Transactions("transactions of 1 KB to 10 partitions", 300, partitions=10),
+)
+
 CLIENTS: tuple[Row, ...] = (
     EndToEnd("end to end, acks=all", 2_000),
     ClientProduce("produce 1 KB, librdkafka", 600_000, 1000, ("acks=all",), java=False),
@@ -104,6 +110,6 @@ JAVA: tuple[Row, ...] = (
 
 FOOTPRINT: tuple[Row, ...] = (Start("start"), Memory("after the load"))
 
-ROWS = PRODUCE + FETCH + REQUESTS + CLIENTS + JAVA + FOOTPRINT
+ROWS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + CLIENTS + JAVA + FOOTPRINT
 QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA)
 """Those that need no JVM for the client, whose start takes longer than its load."""

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
 from confluent_kafka import admin
+from library import BOOTSTRAP, TIMEOUT_S
 from serving import operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_TIMEOUT_S = 30
-
-_admin = admin.AdminClient({"bootstrap.servers": sys.argv[1]})
+_admin = admin.AdminClient({"bootstrap.servers": BOOTSTRAP})
 
 
 @contextmanager
 def _consumer() -> Iterator[confluent_kafka.Consumer]:
-    consumer = confluent_kafka.Consumer({"bootstrap.servers": sys.argv[1], "group.id": "not a member"})
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": BOOTSTRAP, "group.id": "not a member"})
     try:
         yield consumer
     finally:
@@ -30,7 +28,7 @@ def _consumer() -> Iterator[confluent_kafka.Consumer]:
 @operation
 def count_partitions(topic: str) -> int:
     """Return how many partitions the topic has, as the metadata say."""
-    described = _admin.list_topics(topic, _TIMEOUT_S).topics[topic]
+    described = _admin.list_topics(topic, TIMEOUT_S).topics[topic]
     if described.error is not None:
         raise confluent_kafka.KafkaException(described.error)
     return len(described.partitions)
@@ -41,7 +39,7 @@ def offset_range(topic: str) -> list[list[int]]:
     """Return [beginning, end] of each partition."""
     partitions = [confluent_kafka.TopicPartition(topic, index) for index in range(count_partitions(topic))]
     with _consumer() as consumer:
-        return [list(consumer.get_watermark_offsets(partition, _TIMEOUT_S)) for partition in partitions]
+        return [list(consumer.get_watermark_offsets(partition, TIMEOUT_S)) for partition in partitions]
 
 
 @operation
@@ -54,12 +52,12 @@ def find_offsets(topic: str, partition: int, timestamps: list[int]) -> list[list
     with _consumer() as consumer:
         for timestamp in timestamps:
             asked = confluent_kafka.TopicPartition(topic, partition, timestamp)
-            [found] = consumer.offsets_for_times([asked], _TIMEOUT_S)
+            [found] = consumer.offsets_for_times([asked], TIMEOUT_S)
             if found.offset < 0:
                 answer.append(None)
                 continue
             consumer.assign([found])
-            [record] = consumer.consume(1, _TIMEOUT_S)
+            [record] = consumer.consume(1, TIMEOUT_S)
             answer.append([found.offset, record.timestamp()[1]])
     return answer
 
@@ -68,13 +66,13 @@ def find_offsets(topic: str, partition: int, timestamps: list[int]) -> list[list
 def alter_topic_config(topic: str, configs: dict[str, str]) -> None:
     """Replace the settings of a topic."""
     [altered] = _admin.alter_configs([admin.ConfigResource("topic", topic, set_config=configs)]).values()
-    altered.result(_TIMEOUT_S)
+    altered.result(TIMEOUT_S)
 
 
 @operation
 def describe_cluster() -> dict[str, Any]:
     """Return the cluster's id, controller and [id, host, port] of its nodes."""
-    described = _admin.list_topics(timeout=_TIMEOUT_S)
+    described = _admin.list_topics(timeout=TIMEOUT_S)
     return {
         "cluster_id": described.cluster_id,
         "controller": described.controller_id,

@@ -59,6 +59,7 @@ def open_consumer(
     group: str | None = None,
     instance: str | None = None,
     assignor: str = "range",
+    isolation: str = "read_uncommitted",
 ) -> None:
     """Open a consumer that subscribes to `topics` in `group`, or that reads the given [topic, partition]s."""
     client = kafka.KafkaConsumer(
@@ -70,7 +71,7 @@ def open_consumer(
         session_timeout_ms=10_000,
         heartbeat_interval_ms=500,
         metadata_max_age_ms=5_000,
-        **known(kafka.KafkaConsumer, group_instance_id=instance),
+        **known(kafka.KafkaConsumer, group_instance_id=instance, isolation_level=isolation),
     )
     members[name] = _Consumer(client)
     if topics is not None:

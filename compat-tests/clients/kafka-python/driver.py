@@ -5,6 +5,7 @@ from __future__ import annotations
 import administration  # noqa: F401 - its operations
 import consuming  # noqa: F401 - likewise
 import producing  # noqa: F401 - likewise
+import transactions  # noqa: F401 - likewise
 from background import stop_all
 from members import close_all
 from serving import operation, serve

@@ -28,13 +28,13 @@ class GroupScenarios:
         client.call("create_topic", topic=name, partitions=partitions)
         assert client.call("count_partitions", topic=name) == partitions
         client.call("open_consumer", name="one", topics=[name], group=name)
-        client.call("settle", timeout_s=40, names=["one"], partitions=partitions)
+        client.call("settle", names=["one"], partitions=partitions)
         client.call("open_consumer", name="other", topics=[name], group=name)
-        held = client.call("settle", timeout_s=40, names=["one", "other"], partitions=partitions)
+        held = client.call("settle", names=["one", "other"], partitions=partitions)
         assert [len(assigned) for assigned in held.values()] == [partitions // 2] * 2
         records = [{"partition": number % partitions, "value": f"{number}"} for number in range(10 * partitions)]
-        client.call("produce", timeout_s=60, topic=name, records=records)
-        assert client.call("offset_range", timeout_s=60, topic=name) == [[0, 10]] * partitions
+        client.call("produce", topic=name, records=records)
+        assert client.call("offset_range", topic=name) == [[0, 10]] * partitions
         values: list[int] = []
         for _ in range(4):
             read = client.call("poll", names=["one", "other"], count=10 * partitions // 4)
@@ -47,10 +47,10 @@ class GroupScenarios:
         everything = [[name, partition] for partition in range(4)]
 
         client.call("open_consumer", name="first", topics=[name], group=name)
-        assert client.call("settle", timeout_s=40, names=["first"], partitions=4) == {"first": everything}
+        assert client.call("settle", names=["first"], partitions=4) == {"first": everything}
 
         client.call("open_consumer", name="second", topics=[name], group=name)
-        held = client.call("settle", timeout_s=40, names=["first", "second"], partitions=4)
+        held = client.call("settle", names=["first", "second"], partitions=4)
         assert [len(partitions) for partitions in held.values()] == [2, 2]
         assert sorted(held["first"] + held["second"]) == everything
         self.check_group(client, name, "Stable", members=2)
@@ -65,7 +65,7 @@ class GroupScenarios:
         client.call("commit", name="second")
         client.call("commit", name="first")
         client.call("close_consumer", name="second")
-        assert client.call("settle", timeout_s=40, names=["first"], partitions=4) == {"first": everything}
+        assert client.call("settle", names=["first"], partitions=4) == {"first": everything}
         client.call("produce", topic=name, records=[{"partition": p, "value": f"late {p}"} for p in range(4)])
         late = client.call("poll", names=["first"], count=4)["first"]
         assert sorted(record["value"] for record in late) == [f"late {partition}" for partition in range(4)]
@@ -77,10 +77,10 @@ class GroupScenarios:
         cooperative = {"topics": [name], "group": name, "assignor": "cooperative-sticky"}
         everything = [[name, partition] for partition in range(6)]
         client.call("open_consumer", name="first", **cooperative)
-        client.call("settle", timeout_s=40, names=["first"], partitions=6)
+        client.call("settle", names=["first"], partitions=6)
 
         client.call("open_consumer", name="second", **cooperative)
-        held = client.call("settle", timeout_s=40, names=["first", "second"], partitions=6)
+        held = client.call("settle", names=["first", "second"], partitions=6)
         assert [len(partitions) for partitions in held.values()] == [3, 3]
         assert client.call("describe_group", group=name)["protocol"] == "cooperative-sticky"
         assert client.call("rebalances", name="first") == [["assigned", everything], ["revoked", held["second"]]]
@@ -91,7 +91,7 @@ class GroupScenarios:
         read = client.call("poll", names=["first", "second"], count=60)
         assert {member: len(records) for member, records in read.items()} == {"first": 30, "second": 30}
         client.call("close_consumer", name="second")
-        assert client.call("settle", timeout_s=40, names=["first"], partitions=6) == {"first": everything}
+        assert client.call("settle", names=["first"], partitions=6) == {"first": everything}
         assert client.call("rebalances", name="first")[2:] == [["assigned", held["second"]]]
 
     @pytest.mark.feature("groups: static members")
@@ -99,16 +99,16 @@ class GroupScenarios:
         """KIP-345: closed and opened again within the session timeout it has them back, and nobody rebalances."""
         client.call("create_topic", topic=name, partitions=4)
         client.call("open_consumer", name="one", topics=[name], group=name, instance="instance-one")
-        client.call("settle", timeout_s=40, names=["one"], partitions=4)
+        client.call("settle", names=["one"], partitions=4)
         client.call("open_consumer", name="two", topics=[name], group=name, instance="instance-two")
-        held = client.call("settle", timeout_s=40, names=["one", "two"], partitions=4)
+        held = client.call("settle", names=["one", "two"], partitions=4)
         before = client.call("rebalances", name="two")
 
         client.call("close_consumer", name="one")
         described = client.call("describe_group", group=name)
         assert (described["state"], described["members"]) == ("Stable", 2)
         client.call("open_consumer", name="one", topics=[name], group=name, instance="instance-one")
-        assert client.call("settle", timeout_s=40, names=["one", "two"], partitions=4) == held
+        assert client.call("settle", names=["one", "two"], partitions=4) == held
         assert client.call("rebalances", name="two") == before
 
         client.call("produce", topic=name, records=[{"partition": n % 4, "value": f"{n}"} for n in range(40)])
@@ -159,7 +159,7 @@ class GroupScenarios:
         assert refusal.value.code == GROUP_ID_NOT_FOUND
         client.call("create_topic", topic=name)
         client.call("open_consumer", name="member", topics=[name], group=name)
-        client.call("settle", timeout_s=40, names=["member"], partitions=1)
+        client.call("settle", names=["member"], partitions=1)
         with pytest.raises(ClientError) as refusal:
             client.call("delete_group", group=name)
         assert refusal.value.code == NON_EMPTY_GROUP

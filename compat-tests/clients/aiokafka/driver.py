@@ -200,7 +200,7 @@ async def open_consumer(
 
 
 @operation
-async def read_all(topic: str, timeout_s: float = 30) -> list[dict[str, Any]]:
+async def read_all(topic: str, timeout_s: float = 60) -> list[dict[str, Any]]:
     """Return every record between the beginning and the end of the topic, by partition and offset."""
     deadline = Deadline(timeout_s)
     records: list[dict[str, Any]] = []

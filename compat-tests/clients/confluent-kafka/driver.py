@@ -177,7 +177,7 @@ def member_id(name: str) -> str:
 
 
 @operation
-def read_all(topic: str, timeout_s: float = 30) -> list[dict[str, Any]]:
+def read_all(topic: str, timeout_s: float = 60) -> list[dict[str, Any]]:
     """Return every record between the beginning and the end of the topic, by partition and offset."""
     deadline = Deadline(timeout_s)
     consumer = confluent_kafka.Consumer(

@@ -40,7 +40,7 @@ class TestConfluentKafka(CoreScenarios):
         for member in ("a", "b", "c"):
             client.call("open_consumer", name=member, topics=[name], group=name, assignor=assignor)
             members.append(member)
-            held = client.call("settle", timeout_s=40, names=members, partitions=6)
+            held = client.call("settle", names=members, partitions=6)
             assert {len(partitions) for partitions in held.values()} == {6 // len(members)}
         described = client.call("describe_group", group=name)
         assert (described["protocol"], described["state"], described["members"]) == (assignor, "Stable", 3)
@@ -53,7 +53,7 @@ class TestConfluentKafka(CoreScenarios):
         for member in members:
             client.call("commit", name=member)
         client.call("close_consumer", name="a")
-        held = client.call("settle", timeout_s=40, names=["b", "c"], partitions=6)
+        held = client.call("settle", names=["b", "c"], partitions=6)
         assert {len(partitions) for partitions in held.values()} == {3}
         client.call("produce", topic=name, records=[{"partition": n, "value": f"late {n}"} for n in range(6)])
         late = client.call("poll", names=["b", "c"], count=6)
@@ -81,10 +81,10 @@ class TestConfluentKafka(CoreScenarios):
         client.call("create_topic", topic=name, partitions=2)
         static = {"topics": [name], "group": name, "instance": "instance-one"}
         client.call("open_consumer", name="one", **static)
-        client.call("settle", timeout_s=40, names=["one"], partitions=2)
+        client.call("settle", names=["one"], partitions=2)
         first_id = client.call("member_id", name="one")
         assert client.call("describe_group", group=name)["instances"] == ["instance-one"]
         client.call("close_consumer", name="one")
         client.call("open_consumer", name="one", **static)
-        client.call("settle", timeout_s=40, names=["one"], partitions=2)
+        client.call("settle", names=["one"], partitions=2)
         assert client.call("member_id", name="one") != first_id

@@ -81,7 +81,7 @@ def open_consumer(
 
 
 @operation
-def read_all(topic: str, timeout_s: float = 30) -> list[dict[str, Any]]:
+def read_all(topic: str, timeout_s: float = 60) -> list[dict[str, Any]]:
     """Return every record between the beginning and the end of the topic, by partition and offset."""
     deadline = Deadline(timeout_s)
     with closing(kafka.KafkaConsumer(bootstrap_servers=BOOTSTRAP, auto_offset_reset="earliest")) as consumer:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.agent import Agent
     from harness.target import Target
 
-QUERY_TIMEOUT_S = 120
+QUERY_TIMEOUT_S = 300  # the first one starts Spark
 
 
 @pytest.fixture(scope="module")

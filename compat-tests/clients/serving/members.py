@@ -56,7 +56,7 @@ members: dict[str, Member] = {}
 
 
 @operation
-def poll(names: list[str], count: int, timeout_s: float = 20) -> dict[str, list[dict[str, Any]]]:
+def poll(names: list[str], count: int, timeout_s: float = 60) -> dict[str, list[dict[str, Any]]]:
     """Poll the consumers until they have `count` records together."""
     deadline = Deadline(timeout_s)
     seen: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
@@ -72,7 +72,7 @@ def poll(names: list[str], count: int, timeout_s: float = 20) -> dict[str, list[
 
 
 @operation
-def settle(names: list[str], partitions: int, timeout_s: float = 30) -> dict[str, list[list[Any]]]:
+def settle(names: list[str], partitions: int, timeout_s: float = 60) -> dict[str, list[list[Any]]]:
     """Poll the consumers until each holds partitions and all hold `partitions`, none of them twice.
 
     There must be nothing to read: what these polls take is gone.

@@ -18,7 +18,7 @@ _STYLE = """
 @media (prefers-color-scheme: dark) { :root { --ink: #e5e8ec; --soft: #9aa4b2; --paper: #14171c; --line: #2a2f38;
   --head: #1b2027; --passed: #58c48d; --missing: #6b7482; --differs: #e0a44a; --failed: #f0766e; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 86rem; padding: 2.5rem 2rem 4rem; background: var(--paper); color: var(--ink);
+body { margin: 0 auto; max-width: 120rem; padding: 2.5rem 2rem 4rem; background: var(--paper); color: var(--ink);
   font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; }
 h1 { font-size: 1.6rem; margin: 0 0 .3rem; letter-spacing: -.01em; }
 h2 { font-size: 1.1rem; margin: 2.4rem 0 .7rem; }
@@ -32,10 +32,10 @@ tbody tr:hover > * { background: var(--head); }
 thead th { background: var(--head); font-weight: 600; vertical-align: bottom; }
 tbody th { text-align: left; font-weight: 500; position: sticky; left: 0; background: var(--paper); }
 thead th:first-child { text-align: left; }
-.turned { height: 10rem; min-width: 3.6rem; }
+.turned { height: 10rem; min-width: 2.8rem; }
 .turned span { writing-mode: vertical-rl; transform: rotate(180deg); }
 b { font-weight: 700; padding: 0 .12rem; }
-.passed { color: var(--passed); } .missing { color: var(--missing); }
+.passed { color: var(--passed); } .missing, .unasked { color: var(--missing); }
 .differs { color: var(--differs); } .failed { color: var(--failed); }
 .notes th { text-align: left; }
 .notes td { text-align: left; white-space: normal; vertical-align: top; }
@@ -81,10 +81,7 @@ def _features(card: Card) -> str:
 def _cell(card: Card, client: str, feature: str) -> str:
     outcomes = card.outcomes(client, feature)
     told = "; ".join(f"{broker}: {outcome}" for broker, outcome in outcomes.items())
-    shown = list(outcomes.values())
-    if len(set(shown)) == 1:
-        shown = shown[:1]
-    return f'<td title="{escape(told)}">{"".join(map(_sign, shown))}</td>'
+    return f'<td title="{escape(told)}">{"".join(map(_sign, card.shown(client, feature)))}</td>'
 
 
 def _sums(card: Card) -> str:

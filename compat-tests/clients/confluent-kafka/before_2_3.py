@@ -1,4 +1,4 @@
-"""The operations for which the admin client has calls since 2.3, with what the releases before it have."""
+"""The operations for which the admin client has calls that work since 2.3, with what the releases before it have."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _admin = admin.AdminClient({"bootstrap.servers": BOOTSTRAP})
 
 
 @contextmanager
-def _consumer() -> Iterator[confluent_kafka.Consumer]:
-    consumer = confluent_kafka.Consumer({"bootstrap.servers": BOOTSTRAP, "group.id": "not a member"})
+def _consumer(group: str = "not a member") -> Iterator[confluent_kafka.Consumer]:
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": BOOTSTRAP, "group.id": group})
     try:
         yield consumer
     finally:
@@ -60,6 +60,16 @@ def find_offsets(topic: str, partition: int, timestamps: list[int]) -> list[list
             [record] = consumer.consume(1, TIMEOUT_S)
             answer.append([found.offset, record.timestamp()[1]])
     return answer
+
+
+@operation
+def committed(group: str, topic: str, partition: int) -> int | None:
+    """Return the group's committed offset, by a consumer: the admin client can crash while the group is loaded."""
+    with _consumer(group) as consumer:
+        [found] = consumer.committed([confluent_kafka.TopicPartition(topic, partition)], TIMEOUT_S)
+    if found.error is not None:
+        raise confluent_kafka.KafkaException(found.error)
+    return None if found.offset < 0 else found.offset
 
 
 @operation

@@ -10,6 +10,7 @@ alike from whatever else the machine does.
     load.py             sends frames, and takes replies with as little CPU as can be
     tools.py            Kafka's own performance tools, and librdkafka
     rows.py             what one row of the table does
+    cleaning.py         the row about compaction
     transactions.py     the row of transactions
     catalogue.py        which rows there are
     report.py chart.py  table, JSON, SVG

@@ -15,8 +15,8 @@ from harness.versions import KAFKA_4
 
 from benchmarks.client import Client
 
-START_TIMEOUT_S = 90
-STOP_TIMEOUT_S = 60
+START_TIMEOUT_S = 300
+STOP_TIMEOUT_S = 300
 PROBE_EVERY_S = 0.002
 """How often a starting broker is asked whether it serves: what a start time is exact to."""
 
@@ -36,14 +36,18 @@ KAFKA_JVM = (
 PYTHON_ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": ""}
 """An installed package has its bytecode beside it; so has this one from its second start on."""
 
+CLEANER_BACKOFF_MS = "100"
+"""How often both look for a log to clean, so that a row about that need not wait for them to look."""
+
 CLOCK_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 class Broker:
     """A running broker on 127.0.0.1."""
 
-    def __init__(self, name: str, port: int, child: Child, start_s: float) -> None:
+    def __init__(self, name: str, port: int, child: Child, start_s: float, data: Path) -> None:
         self.name = name
+        self.data = data
         self.port = port
         self.start_s = start_s
         """From the start of the process to the first answer to Metadata."""
@@ -77,6 +81,10 @@ class Broker:
             if int(stat[3]) == self._child.pid:
                 yield int(entry), stat
 
+    def kill(self) -> None:
+        """End the broker as a crash would."""
+        self._child.kill()
+
     def stop(self) -> None:
         """End the broker."""
         if not self._child.ended(0):
@@ -84,9 +92,13 @@ class Broker:
 
 
 def start_odradek(folder: Path) -> Broker:
-    """Odradek with its defaults."""
+    """Odradek with its defaults, but that it looks for logs to clean as often as Kafka."""
     port = free_port()
-    overrides = {"listeners": f"PLAINTEXT://127.0.0.1:{port}", "log.dirs": str(folder / "data")}
+    overrides = {
+        "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "log.dirs": str(folder / "data"),
+        "log.cleaner.backoff.ms": CLEANER_BACKOFF_MS,
+    }
     command: list[str | Path] = [executable, "-m", "odradek", "serve"]
     for key, value in overrides.items():
         command += ["--override", f"{key}={value}"]
@@ -103,6 +115,7 @@ def start_kafka(folder: Path) -> Broker:
         "controller.listener.names": "CONTROLLER",
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
         "log.dirs": str(folder / "data"),
+        "log.cleaner.backoff.ms": CLEANER_BACKOFF_MS,
         # One node can hold one replica.
         "offsets.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "1",
@@ -115,7 +128,7 @@ def start_kafka(folder: Path) -> Broker:
     java = [require_program("java"), *KAFKA_JVM, "-cp", f"{jars(f'kafka-{KAFKA_4}')}/*"]
     cluster_id = "b2RyYWRlay1iZW5jaG1hcg"
     run(
-        [*java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", path],
+        [*java, "kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", cluster_id, "-c", path],
         check=True,
         stdout=DEVNULL,
         stderr=DEVNULL,
@@ -136,7 +149,7 @@ def _serve(
     except BaseException:
         child.kill()
         raise
-    return Broker(name, port, child, time.perf_counter() - started)
+    return Broker(name, port, child, time.perf_counter() - started, folder / "data")
 
 
 def _wait_until_serving(child: Child, port: int, deadline: float) -> None:

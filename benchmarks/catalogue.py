@@ -6,6 +6,7 @@ A batch size of 0 stands for one record in each batch.
 from functools import partial
 
 from benchmarks import frames
+from benchmarks.cleaning import Compaction
 from benchmarks.load import list_offsets_check, metadata_check
 from benchmarks.rows import (
     ACKS_ALL,
@@ -15,6 +16,7 @@ from benchmarks.rows import (
     EndToEnd,
     Fetch,
     JavaEndToEnd,
+    ManyPartitions,
     Memory,
     Produce,
     Row,
@@ -108,8 +110,18 @@ JAVA: tuple[Row, ...] = (
     ClientConsume("consume 1 KB, 100 partitions, Java", 200, 16 * KIB, 1000, partitions=100),
 )
 
-FOOTPRINT: tuple[Row, ...] = (Start("start"), Memory("after the load"))
+CLEANING: tuple[Row, ...] = (
+    Compaction("compact 16 KiB of 100 B", 6_000, 16 * KIB, 100),
+    Compaction("compact 16 KiB of 1 KB", 12_000, 16 * KIB, 1000),
+)
 
-ROWS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + CLIENTS + JAVA + FOOTPRINT
-QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA)
-"""Those that need no JVM for the client, whose start takes longer than its load."""
+FOOTPRINT: tuple[Row, ...] = (
+    Start("start"),
+    ManyPartitions("10,000 partitions of 5 KB", 10_000),
+    Memory("after the load"),
+)
+
+ROWS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + CLIENTS + JAVA + CLEANING + FOOTPRINT
+QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA and not isinstance(row, ManyPartitions))
+"""Those that need no JVM for the client, whose start takes longer than its load, and do not start brokers of Kafka
+with many partitions, which takes minutes."""

@@ -3,11 +3,13 @@
 import itertools
 import statistics
 import tempfile
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from benchmarks import frames, tools
 from benchmarks.brokers import BROKERS, Broker
@@ -24,6 +26,9 @@ ACKS_ALL = -1
 ON_DISK = ("flush.messages", "1")
 """The topic's setting for `log.flush.interval.messages=1`: acknowledged means on the disk."""
 
+MANY_TIMEOUT_S = 600.0
+"""How long a broker may take to make a topic of many partitions."""
+
 _numbers = itertools.count(1)
 
 
@@ -39,11 +44,13 @@ class Row(ABC):
 
 
 @contextmanager
-def made_topic(broker: Broker, partitions: int = 1, *settings: tuple[str, str]) -> Iterator[str]:
+def temporary_topic(
+    broker: Broker, partitions: int = 1, settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[str]:
     """A topic for one run. The names are all of one length, as the length of a name is a part of the load."""
     name = f"benchmark-{next(_numbers):06}"
     with Client(broker.port) as client:
-        client.create_topic(name, partitions, dict(settings))
+        client.create_topic(name, partitions, settings)
     try:
         yield name
     finally:
@@ -55,7 +62,8 @@ def cost_of(unit: str, count: int, seconds: float, cpu_s: float) -> Figures:
     return {f"cpu_us_per_{unit}": cpu_s / count * 1e6, f"{unit}s_per_s": count / seconds}
 
 
-def _percentiles(latencies_s: Sequence[float]) -> Figures:
+def percentiles(latencies_s: Sequence[float]) -> Figures:
+    """The median and the tail, in ms."""
     cuts = statistics.quantiles(latencies_s, n=1000)
     return {"p50_ms": cuts[499] * 1e3, "p99_ms": cuts[989] * 1e3, "p99.9_ms": cuts[998] * 1e3}
 
@@ -81,7 +89,7 @@ class Produce(Row):
     def run(self, broker: Broker, share: float) -> Figures:
         requests = max(int(self.requests * share) // self.connections, 1)
         count = frames.records_in(self.batch_bytes, self.record_bytes)
-        with made_topic(broker, self.partitions, *self.settings) as topic:
+        with temporary_topic(broker, self.partitions, dict(self.settings)) as topic:
             exchanges = [
                 Requests(
                     broker.port, self._frames(broker, topic, requests, count), self.in_flight, produce_check(topic)
@@ -92,7 +100,7 @@ class Produce(Row):
             seconds = drive(exchanges)
             cpu_s = broker.cpu_s() - cpu_s
         if self.latency:
-            return _percentiles(list(itertools.chain.from_iterable(one.latencies_s for one in exchanges)))
+            return percentiles(list(itertools.chain.from_iterable(one.latencies_s for one in exchanges)))
         records = requests * self.connections * count * self.partitions_in_request
         return cost_of("record", records, seconds, cpu_s)
 
@@ -134,7 +142,7 @@ class Fetch(Row):
         count = frames.records_in(self.batch_bytes, self.record_bytes)
         batch = frames.make_batch(count, self.record_bytes, self.codec)
         passes = max(int(self.passes * share), 1)
-        with made_topic(broker, self.partitions) as topic:
+        with temporary_topic(broker, self.partitions) as topic:
             made = [frames.produce(topic, [index], batch, 1) for index in range(self.partitions)]
             filling = itertools.chain.from_iterable(itertools.repeat(made, self.batches))
             drive([Requests(broker.port, filling, 5, produce_check(topic))])
@@ -170,7 +178,7 @@ class SmallRequests(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         requests = int(self.requests * share) // self.connections
-        with made_topic(broker, self.partitions) as topic:
+        with temporary_topic(broker, self.partitions) as topic:
             frame, check = self.frame(topic), self.check(topic, self.partitions)
             exchanges = [
                 Requests(broker.port, itertools.repeat(frame, requests), self.in_flight, check)
@@ -191,12 +199,12 @@ class EndToEnd(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         messages = int(self.messages * share)
-        with made_topic(broker) as topic:
+        with temporary_topic(broker) as topic:
             frame = frames.produce(topic, [0], frames.make_batch(1, self.record_bytes), ACKS_ALL)
             cpu_s = broker.cpu_s()
             latencies_s = end_to_end(broker.port, topic, frame, messages)
             cpu_s = broker.cpu_s() - cpu_s
-        return {"cpu_us_per_message": cpu_s / messages * 1e6, **_percentiles(latencies_s)}
+        return {"cpu_us_per_message": cpu_s / messages * 1e6, **percentiles(latencies_s)}
 
 
 @dataclass(frozen=True)
@@ -208,7 +216,7 @@ class JavaEndToEnd(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         messages = int(self.messages * share)
-        with made_topic(broker) as topic:
+        with temporary_topic(broker) as topic:
             cpu_s = broker.cpu_s()
             average_ms, *_ = tools.java_end_to_end(broker.address, topic, messages, self.record_bytes)
             cpu_s = broker.cpu_s() - cpu_s
@@ -227,7 +235,7 @@ class ClientProduce(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         records = int(self.records * share)
-        with made_topic(broker, self.partitions) as topic:
+        with temporary_topic(broker, self.partitions) as topic:
             cpu_s = broker.cpu_s()
             if self.java:
                 per_s = tools.java_produce(broker.address, topic, records, self.record_bytes, self.properties)
@@ -254,7 +262,7 @@ class ClientConsume(Row):
         count = frames.records_in(self.batch_bytes, self.record_bytes)
         batch = frames.make_batch(count, self.record_bytes)
         records = batches * self.partitions * count
-        with made_topic(broker, self.partitions) as topic:
+        with temporary_topic(broker, self.partitions) as topic:
             made = [frames.produce(topic, [index], batch, 1) for index in range(self.partitions)]
             filling = itertools.chain.from_iterable(itertools.repeat(made, batches))
             drive([Requests(broker.port, filling, 5, produce_check(topic))])
@@ -283,6 +291,57 @@ class Start(Row):
             finally:
                 started.stop()
         return {"start_s": started.start_s, "memory_mb": memory_mb, "memory_connections_mb": idle_mb}
+
+
+@dataclass(frozen=True)
+class ManyPartitions(Row):
+    """A broker of its own with many partitions, each with one batch: made, stopped, started, killed, started again."""
+
+    partitions: int
+    topics: int = 10
+    batch_bytes: int = 5000
+    record_bytes: int = 100
+
+    def run(self, broker: Broker, share: float) -> Figures:  # noqa: ARG002 - fewer would be another row
+        with tempfile.TemporaryDirectory(prefix="odradek-benchmark-") as folder:
+            started = BROKERS[broker.name](Path(folder))
+            try:
+                create_s = self._fill(started)
+                memory_mb = started.memory_mb()
+                stop_s = _seconds(started.stop)
+                started = BROKERS[broker.name](Path(folder))
+                clean_start_s = started.start_s
+                started.kill()
+                started = BROKERS[broker.name](Path(folder))
+                crash_start_s = started.start_s
+            finally:
+                started.stop()
+        return {
+            "create_s": create_s,
+            "memory_mb": memory_mb,
+            "stop_s": stop_s,
+            "clean_start_s": clean_start_s,
+            "crash_start_s": crash_start_s,
+        }
+
+    def _fill(self, broker: Broker) -> float:
+        """Make the partitions and write to them; how long the first took."""
+        each = self.partitions // self.topics
+        names = [f"benchmark-{number:06}" for number in range(self.topics)]
+        with Client(broker.port, MANY_TIMEOUT_S) as client:
+            create_s = _seconds(lambda: [client.create_topic(name, each) for name in names])
+        count = frames.records_in(self.batch_bytes, self.record_bytes)
+        batch = frames.make_batch(count, self.record_bytes)
+        for name in names:
+            made = [frames.produce(name, range(first, first + 100), batch, 1) for first in range(0, each, 100)]
+            drive([Requests(broker.port, iter(made), 2, produce_check(name))])
+        return create_s
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ LISTENERS ?= PLAINTEXT://127.0.0.1:9092
 SOURCES := $(wildcard broker protocol compat-tests benchmarks)
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run install test unit lint type format compat compat-kafka bench wheel clean
+.PHONY: run install test unit lint type format compat compat-kafka bench soak fuzz wheel clean
 
 run: install
 	@echo "data: $(abspath $(DATA))"
@@ -59,6 +59,11 @@ format: install
 
 bench: install
 	$(BIN)/python -m benchmarks
+
+# A mixed load with restarts: make soak MINUTES=5
+MINUTES ?= 60
+soak: install
+	$(BIN)/python broker/tests/strength/soak.py --minutes $(MINUTES)
 
 wheel: install
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

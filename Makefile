@@ -65,6 +65,13 @@ MINUTES ?= 60
 soak: install
 	$(BIN)/python broker/tests/strength/soak.py --minutes $(MINUTES)
 
+# The fuzz targets for MINUTES each: make fuzz MINUTES=5
+fuzz: install
+	$(BIN)/python -m pip install --quiet --group fuzz
+	@for target in connection records recovery; do \
+	  PYTHONPATH=broker/tests $(BIN)/python -m fuzzing $$target --minutes $(MINUTES) || exit; \
+	done
+
 wheel: install
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 

@@ -6,7 +6,7 @@ Rules that are checked, any breach of which ends the run with an error:
 
 - Every record is read once and in order, from the first round to the last, and none that was acknowledged lacks.
 - A committed offset never goes back. A topic that was deleted stays away, one that was made is there.
-- When all clients are gone, so are their sockets, and no deleted file is held open.
+- When all clients are gone, so are their sockets; no deleted file is held open, and no deleted partition on the disk.
 - Between the first half of a round and its end the broker's memory grows by less than `GROWTH_BYTES`; so it does from
   the end of the first clean round to that of any later one, as the records are deleted at the end of each.
 """
@@ -61,6 +61,8 @@ SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "offsets.topic.segment.bytes": str(MIB),
     "log.segment.delete.delay.ms": "0",
+    "log.initial.task.delay.ms": "0",
+    "log.flush.offset.checkpoint.interval.ms": "1000",
 }
 GROWTH_BYTES = 16 * MIB
 """More than the receive buffers that a broker keeps for a while, less than any leak brings in a round."""
@@ -273,7 +275,7 @@ class Soak:
         for worker in self.workers:
             worker.wait()
 
-    def clean_round(self, broker: BrokerProcess) -> None:
+    def clean_round(self, broker: BrokerProcess, folder: Path) -> None:
         """Work twice and see what the second time adds; then check the records, and stop the broker."""
         with WireClient(broker.port) as client:
             self.careless.check(client)
@@ -297,6 +299,7 @@ class Soak:
                 delete_records(client, TOPIC, follower.producer.index)
             self.careless.check(client)
         wait_until(lambda: no_deleted_file(broker.pid), "deleted files are held open")
+        wait_until(lambda: not list(folder.glob("*-delete")), "deleted partitions are on the disk")
         assert broker.stop() == 0
 
     @contextmanager
@@ -318,7 +321,7 @@ class Soak:
                 if rounds == 0:
                     self.prepare(broker.port)
                 if last or self.chance.random() < 0.5:
-                    self.clean_round(broker)
+                    self.clean_round(broker, folder)
                 else:
                     self.round_with_a_kill(broker)
                 assert "Traceback" not in broker.errors(), broker.errors()

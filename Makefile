@@ -57,8 +57,10 @@ format: install
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
+# Options of `python -m benchmarks`: make bench BENCH="--brokers odradek kafka kfake"
 bench: install
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m pip install --quiet --group bench
+	$(BIN)/python -m benchmarks $(BENCH)
 
 # A mixed load with restarts: make soak MINUTES=5
 MINUTES ?= 60

@@ -6,7 +6,9 @@ A batch size of 0 stands for one record in each batch.
 from functools import partial
 
 from benchmarks import frames
+from benchmarks.crowds import Connections, Consumers
 from benchmarks.load import list_offsets_check, metadata_check
+from benchmarks.patterns import EARLIEST, LATEST, BesideFlood, BesideSlow, IdleQuery, SparkReads
 from benchmarks.rows import (
     ACKS_ALL,
     ON_DISK,
@@ -24,8 +26,6 @@ from benchmarks.rows import (
 from odradek_protocol.records.compression import Codec
 
 KIB = 1024
-LATEST = -1
-EARLIEST = -2
 
 PRODUCE: tuple[Row, ...] = (
     Produce("produce 1 x 100 B, acks=1", 20_000, 0, 100),
@@ -82,6 +82,13 @@ REQUESTS: tuple[Row, ...] = (
     SmallRequests("metadata, 100 partitions", 5_000, frames.metadata, metadata_check, partitions=100),
 )
 
+PATTERNS: tuple[Row, ...] = (
+    SparkReads("Spark reads, 2 ListOffsets for 500 records", 15_000),
+    IdleQuery("Spark query that is idle, 260 requests/s"),
+    BesideFlood("produce 1 x 100 B, beside a flood", 1_000),
+    BesideSlow("fetch 16 KiB of 1 KB, beside 20 slow consumers", 2_000, 16 * KIB, 1000, passes=40),
+)
+
 CLIENTS: tuple[Row, ...] = (
     EndToEnd("end to end, acks=all", 2_000),
     ClientProduce("produce 1 KB, librdkafka", 600_000, 1000, ("acks=all",), java=False),
@@ -102,8 +109,13 @@ JAVA: tuple[Row, ...] = (
     ClientConsume("consume 1 KB, 100 partitions, Java", 200, 16 * KIB, 1000, partitions=100),
 )
 
+CROWDS: tuple[Row, ...] = (
+    Connections("10,000 connections", 10_000),
+    Consumers("1,000 consumers in 100 groups", 100, 10),
+)
+
 FOOTPRINT: tuple[Row, ...] = (Start("start"), Memory("after the load"))
 
-ROWS = PRODUCE + FETCH + REQUESTS + CLIENTS + JAVA + FOOTPRINT
-QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA)
-"""Those that need no JVM for the client, whose start takes longer than its load."""
+ROWS = PRODUCE + FETCH + REQUESTS + PATTERNS + CLIENTS + JAVA + CROWDS + FOOTPRINT
+QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA + CROWDS)
+"""Those that need no JVM for the client, whose start takes longer than its load, and no thousands of connections."""

@@ -1,4 +1,7 @@
-"""What the rows of the table do: each runs one load against one broker, and gives what that cost."""
+"""What the rows of the table do: each runs one load against one broker, and gives what that cost.
+
+Rows of very many clients, and of clients that get in each other's way, are in `crowds`.
+"""
 
 import itertools
 import statistics
@@ -10,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import frames, tools
-from benchmarks.brokers import BROKERS, Broker
+from benchmarks.brokers import IGNORED_TOPIC_SETTINGS, Broker
 from benchmarks.client import Client
 from benchmarks.frames import Frame
 from benchmarks.load import Check, Consumer, Requests, drive, end_to_end, produce_check
 from odradek_protocol.records.compression import Codec
 
 Figures = dict[str, float]
-"""What one run measured, by the names in `report.METRICS`."""
+"""What one run measured, by the names in `results.METRICS`."""
 
 ACKS_ALL = -1
 
@@ -39,8 +42,11 @@ class Row(ABC):
 
 
 @contextmanager
-def _topic(broker: Broker, partitions: int = 1, *settings: tuple[str, str]) -> Iterator[str]:
+def topic_of_run(broker: Broker, partitions: int = 1, *settings: tuple[str, str]) -> Iterator[str]:
     """A topic for one run. The names are all of one length, as the length of a name is a part of the load."""
+    ignored = IGNORED_TOPIC_SETTINGS.get(broker.name, set()) & dict(settings).keys()
+    if ignored:
+        raise RuntimeError(f"it does not heed {', '.join(ignored)}")
     name = f"benchmark-{next(_numbers):06}"
     with Client(broker.port) as client:
         client.create_topic(name, partitions, dict(settings))
@@ -51,11 +57,13 @@ def _topic(broker: Broker, partitions: int = 1, *settings: tuple[str, str]) -> I
             client.delete_topic(name)
 
 
-def _cost(unit: str, count: int, seconds: float, cpu_s: float) -> Figures:
+def cost(unit: str, count: int, seconds: float, cpu_s: float) -> Figures:
+    """CPU time of the broker for each of `count` units, and how many it did in a second."""
     return {f"cpu_us_per_{unit}": cpu_s / count * 1e6, f"{unit}s_per_s": count / seconds}
 
 
-def _percentiles(latencies_s: Sequence[float]) -> Figures:
+def percentiles(latencies_s: Sequence[float]) -> Figures:
+    """The median and the tail of latencies."""
     cuts = statistics.quantiles(latencies_s, n=1000)
     return {"p50_ms": cuts[499] * 1e3, "p99_ms": cuts[989] * 1e3, "p99.9_ms": cuts[998] * 1e3}
 
@@ -81,7 +89,7 @@ class Produce(Row):
     def run(self, broker: Broker, share: float) -> Figures:
         requests = max(int(self.requests * share) // self.connections, 1)
         count = frames.records_in(self.batch_bytes, self.record_bytes)
-        with _topic(broker, self.partitions, *self.settings) as topic:
+        with topic_of_run(broker, self.partitions, *self.settings) as topic:
             exchanges = [
                 Requests(
                     broker.port, self._frames(broker, topic, requests, count), self.in_flight, produce_check(topic)
@@ -92,9 +100,9 @@ class Produce(Row):
             seconds = drive(exchanges)
             cpu_s = broker.cpu_s() - cpu_s
         if self.latency:
-            return _percentiles(list(itertools.chain.from_iterable(one.latencies_s for one in exchanges)))
+            return percentiles(list(itertools.chain.from_iterable(one.latencies_s for one in exchanges)))
         records = requests * self.connections * count * self.partitions_in_request
-        return _cost("record", records, seconds, cpu_s)
+        return cost("record", records, seconds, cpu_s)
 
     def _frames(self, broker: Broker, topic: str, requests: int, count: int) -> Iterator[Frame]:
         producer_id = -1
@@ -134,7 +142,7 @@ class Fetch(Row):
         count = frames.records_in(self.batch_bytes, self.record_bytes)
         batch = frames.make_batch(count, self.record_bytes, self.codec)
         passes = max(int(self.passes * share), 1)
-        with _topic(broker, self.partitions) as topic:
+        with topic_of_run(broker, self.partitions) as topic:
             made = [frames.produce(topic, [index], batch, 1) for index in range(self.partitions)]
             filling = itertools.chain.from_iterable(itertools.repeat(made, self.batches))
             drive([Requests(broker.port, filling, 5, produce_check(topic))])
@@ -154,7 +162,7 @@ class Fetch(Row):
             seconds = drive(consumers)
             cpu_s = broker.cpu_s() - cpu_s
         records = self.batches * count * self.partitions * self.consumers * passes
-        return _cost("record", records, seconds, cpu_s)
+        return cost("record", records, seconds, cpu_s)
 
 
 @dataclass(frozen=True)
@@ -170,7 +178,7 @@ class SmallRequests(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         requests = int(self.requests * share) // self.connections
-        with _topic(broker, self.partitions) as topic:
+        with topic_of_run(broker, self.partitions) as topic:
             frame, check = self.frame(topic), self.check(topic, self.partitions)
             exchanges = [
                 Requests(broker.port, itertools.repeat(frame, requests), self.in_flight, check)
@@ -179,7 +187,7 @@ class SmallRequests(Row):
             cpu_s = broker.cpu_s()
             seconds = drive(exchanges)
             cpu_s = broker.cpu_s() - cpu_s
-        return _cost("request", requests * self.connections, seconds, cpu_s)
+        return cost("request", requests * self.connections, seconds, cpu_s)
 
 
 @dataclass(frozen=True)
@@ -191,12 +199,12 @@ class EndToEnd(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         messages = int(self.messages * share)
-        with _topic(broker) as topic:
+        with topic_of_run(broker) as topic:
             frame = frames.produce(topic, [0], frames.make_batch(1, self.record_bytes), ACKS_ALL)
             cpu_s = broker.cpu_s()
             latencies_s = end_to_end(broker.port, topic, frame, messages)
             cpu_s = broker.cpu_s() - cpu_s
-        return {"cpu_us_per_message": cpu_s / messages * 1e6, **_percentiles(latencies_s)}
+        return {"cpu_us_per_message": cpu_s / messages * 1e6, **percentiles(latencies_s)}
 
 
 @dataclass(frozen=True)
@@ -208,7 +216,7 @@ class JavaEndToEnd(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         messages = int(self.messages * share)
-        with _topic(broker) as topic:
+        with topic_of_run(broker) as topic:
             cpu_s = broker.cpu_s()
             average_ms, *_ = tools.java_end_to_end(broker.address, topic, messages, self.record_bytes)
             cpu_s = broker.cpu_s() - cpu_s
@@ -227,7 +235,7 @@ class ClientProduce(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         records = int(self.records * share)
-        with _topic(broker, self.partitions) as topic:
+        with topic_of_run(broker, self.partitions) as topic:
             cpu_s = broker.cpu_s()
             if self.java:
                 per_s = tools.java_produce(broker.address, topic, records, self.record_bytes, self.properties)
@@ -254,7 +262,7 @@ class ClientConsume(Row):
         count = frames.records_in(self.batch_bytes, self.record_bytes)
         batch = frames.make_batch(count, self.record_bytes)
         records = batches * self.partitions * count
-        with _topic(broker, self.partitions) as topic:
+        with topic_of_run(broker, self.partitions) as topic:
             made = [frames.produce(topic, [index], batch, 1) for index in range(self.partitions)]
             filling = itertools.chain.from_iterable(itertools.repeat(made, batches))
             drive([Requests(broker.port, filling, 5, produce_check(topic))])
@@ -273,7 +281,7 @@ class Start(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:  # noqa: ARG002 - there is nothing to have less of
         with tempfile.TemporaryDirectory(prefix="odradek-benchmark-") as folder:
-            started = BROKERS[broker.name](Path(folder))
+            started = broker.another(Path(folder), {})
             try:
                 memory_mb = started.memory_mb()
                 with ExitStack() as connections:

@@ -23,6 +23,7 @@ from benchmarks.rows import (
     SmallRequests,
     Start,
 )
+from benchmarks.transactions import Transactions
 from odradek_protocol.records.compression import Codec
 
 KIB = 1024
@@ -82,6 +83,11 @@ REQUESTS: tuple[Row, ...] = (
     SmallRequests("metadata, 100 partitions", 5_000, frames.metadata, metadata_check, partitions=100),
 )
 
+TRANSACTIONS: tuple[Row, ...] = (
+    Transactions("transactions of 1 KB", 1_000),
+    Transactions("transactions of 1 KB to 10 partitions", 300, partitions=10),
+)
+
 PATTERNS: tuple[Row, ...] = (
     SparkReads("Spark reads, 2 ListOffsets for 500 records", 15_000),
     IdleQuery("Spark query that is idle, 260 requests/s"),
@@ -116,6 +122,6 @@ CROWDS: tuple[Row, ...] = (
 
 FOOTPRINT: tuple[Row, ...] = (Start("start"), Memory("after the load"))
 
-ROWS = PRODUCE + FETCH + REQUESTS + PATTERNS + CLIENTS + JAVA + CROWDS + FOOTPRINT
+ROWS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + PATTERNS + CLIENTS + JAVA + CROWDS + FOOTPRINT
 QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA + CROWDS)
 """Those that need no JVM for the client, whose start takes longer than its load, and no thousands of connections."""

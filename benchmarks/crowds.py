@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.brokers import Broker, Settings
 from benchmarks.client import Client
 from benchmarks.groups import Member, settle
-from benchmarks.rows import Figures, Row, cost
+from benchmarks.rows import Figures, Row, cost_of
 
 FILES_BESIDE = 500
 """What this process and a broker have open besides connections, at most."""
@@ -89,7 +89,7 @@ class Consumers(Row):
         return {
             "cpu_us_per_consumer": (joined_cpu_s - cpu_s) / count * 1e6,
             "memory_kb_per_consumer": memory_mb / count * 1e3,
-            **cost("request", 2 * self.beats * count, seconds, beating_cpu_s),
+            **cost_of("request", 2 * self.beats * count, seconds, beating_cpu_s),
         }
 
 

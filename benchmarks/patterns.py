@@ -21,7 +21,7 @@ from benchmarks.load import (
     paced,
     produce_check,
 )
-from benchmarks.rows import ACKS_ALL, Figures, Row, cost, percentiles, topic_of_run
+from benchmarks.rows import ACKS_ALL, Figures, Row, cost_of, made_topic, percentiles
 
 LATEST = -1
 EARLIEST = -2
@@ -47,7 +47,7 @@ class SparkReads(Row):
     def run(self, broker: Broker, share: float) -> Figures:
         rounds = int(self.requests * share) // (3 * self.connections)
         batch = frames.make_batch(self.records, self.record_bytes)
-        with topic_of_run(broker) as topic:
+        with made_topic(broker) as topic:
             filling = itertools.repeat(frames.produce(topic, [0], batch, 1), self.batches)
             drive([Requests(broker.port, filling, 5, produce_check(topic))])
             check = list_offsets_check(topic, 1)
@@ -63,7 +63,7 @@ class SparkReads(Row):
             cpu_s = broker.cpu_s()
             seconds = drive(exchanges)
             cpu_s = broker.cpu_s() - cpu_s
-        return cost("request", 3 * rounds * self.connections, seconds, cpu_s)
+        return cost_of("request", 3 * rounds * self.connections, seconds, cpu_s)
 
     def _frames(self, topic: str) -> Iterator[Frame]:
         made = []
@@ -82,7 +82,7 @@ class IdleQuery(Row):
     seconds: float = 4
 
     def run(self, broker: Broker, share: float) -> Figures:
-        with topic_of_run(broker) as topic:
+        with made_topic(broker) as topic:
             made = [frames.list_offsets(topic, timestamp) for timestamp in (EARLIEST, LATEST)]
             requests = int(self.requests_per_s * self.seconds * share)
             cpu_s = broker.cpu_s()
@@ -105,7 +105,7 @@ class BesideFlood(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         requests = int(self.requests * share)
-        with topic_of_run(broker) as topic, topic_of_run(broker) as flooded, _flood(broker.port, flooded):
+        with made_topic(broker) as topic, made_topic(broker) as flooded, _flood(broker.port, flooded):
             frame = frames.produce(topic, [0], frames.make_batch(1, self.record_bytes), ACKS_ALL)
             exchange = Requests(broker.port, itertools.repeat(frame, requests), 1, produce_check(topic))
             drive([exchange])
@@ -155,7 +155,7 @@ class BesideSlow(Row):
         count = frames.records_in(self.batch_bytes, self.record_bytes)
         batch = frames.make_batch(count, self.record_bytes)
         passes = max(int(self.passes * share), 1)
-        with topic_of_run(broker) as topic, ExitStack() as stack:
+        with made_topic(broker) as topic, ExitStack() as stack:
             filling = itertools.repeat(frames.produce(topic, [0], batch, 1), self.batches)
             drive([Requests(broker.port, filling, 5, produce_check(topic))])
             asked = frames.fetch(topic, [0], partition_max_bytes=SLOW_BYTES) * SLOW_FETCHES
@@ -168,4 +168,4 @@ class BesideSlow(Row):
             cpu_s = broker.cpu_s()
             seconds = drive([fast])
             cpu_s = broker.cpu_s() - cpu_s
-        return cost("record", end_offset * passes, seconds, cpu_s)
+        return cost_of("record", end_offset * passes, seconds, cpu_s)

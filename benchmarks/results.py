@@ -41,11 +41,13 @@ class Metric:
 METRICS = {
     "cpu_us_per_record": Metric("CPU, us/record", 0.7),
     "cpu_us_per_request": Metric("CPU, us/request", 0.7),
+    "cpu_us_per_transaction": Metric("CPU, us/transaction", 0.7),
     "cpu_us_per_message": Metric("CPU, us/message", 0.7),
     "cpu_us_per_connection": Metric("CPU, us/connection", 0.7),
     "cpu_us_per_consumer": Metric("CPU, us/consumer", 0.7),
     "cpu_ms_per_s": Metric("CPU, ms/s", 0.7),
     "records_per_s": Metric("records/s", 1.0, higher_is_better=True),
+    "transactions_per_s": Metric("transactions/s", 1.0, higher_is_better=True),
     "requests_per_s": Metric("requests/s", 1.0, higher_is_better=True),
     "average_ms": Metric("average, ms", 1.0),
     "p50_ms": Metric("p50, ms", 1.0),

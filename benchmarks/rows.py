@@ -1,6 +1,6 @@
 """What the rows of the table do: each runs one load against one broker, and gives what that cost.
 
-Rows of very many clients, and of clients that get in each other's way, are in `crowds`.
+Rows of very many clients are in `crowds`, of what certain clients do in `patterns`, of transactions in `transactions`.
 """
 
 import itertools
@@ -42,7 +42,7 @@ class Row(ABC):
 
 
 @contextmanager
-def topic_of_run(broker: Broker, partitions: int = 1, *settings: tuple[str, str]) -> Iterator[str]:
+def made_topic(broker: Broker, partitions: int = 1, *settings: tuple[str, str]) -> Iterator[str]:
     """A topic for one run. The names are all of one length, as the length of a name is a part of the load."""
     ignored = IGNORED_TOPIC_SETTINGS.get(broker.name, set()) & dict(settings).keys()
     if ignored:
@@ -57,7 +57,7 @@ def topic_of_run(broker: Broker, partitions: int = 1, *settings: tuple[str, str]
             client.delete_topic(name)
 
 
-def cost(unit: str, count: int, seconds: float, cpu_s: float) -> Figures:
+def cost_of(unit: str, count: int, seconds: float, cpu_s: float) -> Figures:
     """CPU time of the broker for each of `count` units, and how many it did in a second."""
     return {f"cpu_us_per_{unit}": cpu_s / count * 1e6, f"{unit}s_per_s": count / seconds}
 
@@ -89,7 +89,7 @@ class Produce(Row):
     def run(self, broker: Broker, share: float) -> Figures:
         requests = max(int(self.requests * share) // self.connections, 1)
         count = frames.records_in(self.batch_bytes, self.record_bytes)
-        with topic_of_run(broker, self.partitions, *self.settings) as topic:
+        with made_topic(broker, self.partitions, *self.settings) as topic:
             exchanges = [
                 Requests(
                     broker.port, self._frames(broker, topic, requests, count), self.in_flight, produce_check(topic)
@@ -102,7 +102,7 @@ class Produce(Row):
         if self.latency:
             return percentiles(list(itertools.chain.from_iterable(one.latencies_s for one in exchanges)))
         records = requests * self.connections * count * self.partitions_in_request
-        return cost("record", records, seconds, cpu_s)
+        return cost_of("record", records, seconds, cpu_s)
 
     def _frames(self, broker: Broker, topic: str, requests: int, count: int) -> Iterator[Frame]:
         producer_id = -1
@@ -142,7 +142,7 @@ class Fetch(Row):
         count = frames.records_in(self.batch_bytes, self.record_bytes)
         batch = frames.make_batch(count, self.record_bytes, self.codec)
         passes = max(int(self.passes * share), 1)
-        with topic_of_run(broker, self.partitions) as topic:
+        with made_topic(broker, self.partitions) as topic:
             made = [frames.produce(topic, [index], batch, 1) for index in range(self.partitions)]
             filling = itertools.chain.from_iterable(itertools.repeat(made, self.batches))
             drive([Requests(broker.port, filling, 5, produce_check(topic))])
@@ -162,7 +162,7 @@ class Fetch(Row):
             seconds = drive(consumers)
             cpu_s = broker.cpu_s() - cpu_s
         records = self.batches * count * self.partitions * self.consumers * passes
-        return cost("record", records, seconds, cpu_s)
+        return cost_of("record", records, seconds, cpu_s)
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class SmallRequests(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         requests = int(self.requests * share) // self.connections
-        with topic_of_run(broker, self.partitions) as topic:
+        with made_topic(broker, self.partitions) as topic:
             frame, check = self.frame(topic), self.check(topic, self.partitions)
             exchanges = [
                 Requests(broker.port, itertools.repeat(frame, requests), self.in_flight, check)
@@ -187,7 +187,7 @@ class SmallRequests(Row):
             cpu_s = broker.cpu_s()
             seconds = drive(exchanges)
             cpu_s = broker.cpu_s() - cpu_s
-        return cost("request", requests * self.connections, seconds, cpu_s)
+        return cost_of("request", requests * self.connections, seconds, cpu_s)
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class EndToEnd(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         messages = int(self.messages * share)
-        with topic_of_run(broker) as topic:
+        with made_topic(broker) as topic:
             frame = frames.produce(topic, [0], frames.make_batch(1, self.record_bytes), ACKS_ALL)
             cpu_s = broker.cpu_s()
             latencies_s = end_to_end(broker.port, topic, frame, messages)
@@ -216,7 +216,7 @@ class JavaEndToEnd(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         messages = int(self.messages * share)
-        with topic_of_run(broker) as topic:
+        with made_topic(broker) as topic:
             cpu_s = broker.cpu_s()
             average_ms, *_ = tools.java_end_to_end(broker.address, topic, messages, self.record_bytes)
             cpu_s = broker.cpu_s() - cpu_s
@@ -235,7 +235,7 @@ class ClientProduce(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         records = int(self.records * share)
-        with topic_of_run(broker, self.partitions) as topic:
+        with made_topic(broker, self.partitions) as topic:
             cpu_s = broker.cpu_s()
             if self.java:
                 per_s = tools.java_produce(broker.address, topic, records, self.record_bytes, self.properties)
@@ -262,7 +262,7 @@ class ClientConsume(Row):
         count = frames.records_in(self.batch_bytes, self.record_bytes)
         batch = frames.make_batch(count, self.record_bytes)
         records = batches * self.partitions * count
-        with topic_of_run(broker, self.partitions) as topic:
+        with made_topic(broker, self.partitions) as topic:
             made = [frames.produce(topic, [index], batch, 1) for index in range(self.partitions)]
             filling = itertools.chain.from_iterable(itertools.repeat(made, batches))
             drive([Requests(broker.port, filling, 5, produce_check(topic))])

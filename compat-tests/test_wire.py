@@ -17,6 +17,8 @@ SERVED = (
     *("CreateTopics", "DeleteTopics", "DeleteRecords", "InitProducerId", "OffsetForLeaderEpoch", "DescribeConfigs"),
     *("AlterConfigs", "DescribeLogDirs", "CreatePartitions", "DeleteGroups", "IncrementalAlterConfigs"),
     *("OffsetDelete", "DescribeCluster", "ListConfigResources", "DescribeTopicPartitions"),
+    *("AddOffsetsToTxn", "EndTxn", "WriteTxnMarkers", "TxnOffsetCommit"),
+    *("DescribeProducers", "DescribeTransactions", "ListTransactions"),
 )
 UNKNOWN_API = 999
 

@@ -10,8 +10,9 @@ connection's task:
     parked   --(the poller: bytes are there)-->   served by the poller, and parked again
     parked   --(a handler postpones its answer)-->   parked: the poller looks again when something wakes it, or the
              time is over, and reads nothing of the connection before
-    parked   --(a handler gives a coroutine, the socket is full, memory is short)-->   the task, which awaits that,
-             goes on with what was received behind it, and parks when that is answered
+    parked   --(the socket is full)-->   parked: the poller sends on when there is room, and reads nothing before
+    parked   --(a handler gives a coroutine, a file has to be read from the disk, memory is short)-->   the task, which
+             awaits that, goes on with what was received behind it, and parks when that is answered
     parked   --(the client closes; the bytes make no sense; a fault)-->   the task, which ends
 
 Replies to requests that came together leave together.
@@ -64,10 +65,16 @@ class Turn(Enum):
     """Everything that was received is answered; the poller tells when more comes."""
     POSTPONED = auto()
     """An answer is waited for; the poller tells when to look for it."""
+    SENDING = auto()
+    """The socket takes no more; the poller tells when it does."""
     MORE = auto()
     """There may be more to do at once; it is the others' turn."""
     CLOSED = auto()
     """The client closed the connection, or the broker stops."""
+
+
+PARKED = frozenset({Turn.ANSWERED, Turn.POSTPONED, Turn.SENDING})
+"""After these the connection is the poller's."""
 
 
 class Connection:
@@ -124,6 +131,7 @@ class Channel:
         "_stopping",
         "_task",
         "_turn",
+        "_unsent",
         "_watched",
         "connection",
         "sock",
@@ -140,6 +148,7 @@ class Channel:
         self._frames = ServerConnection(memory.buffers, node.config.socket_request_max_bytes)
         self._replies: list[bytes] = []
         self._postponed: tuple[Request[Any], Postponed] | None = None
+        self._unsent: Outgoing | None = None
         self._scope = trio.CancelScope()
         self._stopping = False
         self._idle_rounds = 0
@@ -178,7 +187,7 @@ class Channel:
     def stop(self, deadline: float) -> None:
         """Close the connection; a request at work may be answered until `deadline`, in trio's time."""
         self._stopping = True
-        if self._task is None or self._postponed is not None:
+        if self._task is None or self._postponed is not None or self._unsent is not None:
             self._scope.deadline = deadline
         else:
             self._scope.cancel()
@@ -198,20 +207,20 @@ class Channel:
 
         What cannot be done without waiting goes to the task. A connection that is not ready for more is not watched.
         """
-        if self._task is None or self._postponed is not None:
+        if self._task is None or (self._postponed is not None and self._unsent is None):
             self._watched = False
             self._poller.remove(self)
             return False
         turn: Turn | Wait | Exception
         try:
-            turn = self._serve(receive=True)
+            turn = self._serve(receive=True) if self._unsent is None else self._send_on(self._unsent)
         except Exception as error:  # noqa: BLE001 - raised again by the task
             turn = error
         return self._go_on(turn)
 
     def look_again(self) -> bool:
         """Look for the answer that was postponed; whether there may be more to do at once."""
-        if self._task is None or self._postponed is None:
+        if self._task is None or self._postponed is None or self._unsent is not None:
             return False
         request, postponed = self._postponed
         turn: Turn | Wait | Exception
@@ -226,7 +235,7 @@ class Channel:
             self._postponed = None
             unsent = self._reply(request, response) or self._send()
             if unsent is not None:
-                turn = unsent.send_rest()
+                turn = self._send_later(unsent)
             elif self._stopping:
                 turn = Turn.CLOSED
             else:
@@ -238,7 +247,7 @@ class Channel:
 
     def _go_on(self, turn: "Turn | Wait | Exception") -> bool:
         """Do as a turn ended: leave to the task what is for it; whether there may be more to do at once."""
-        if turn is Turn.ANSWERED or turn is Turn.POSTPONED:
+        if turn in PARKED:
             return False
         if turn is Turn.MORE:
             return True
@@ -257,11 +266,13 @@ class Channel:
     async def _serve_parked(self) -> None:
         while not self._stopping:
             turn = await self._park()
-            while turn is not Turn.ANSWERED and turn is not Turn.POSTPONED:
+            while True:
                 if turn is Turn.CLOSED:
                     return
                 if turn is Turn.MORE:
                     await trio.lowlevel.checkpoint()
+                elif isinstance(turn, Turn):
+                    break
                 else:
                     await turn
                     if self._stopping:
@@ -303,7 +314,7 @@ class Channel:
                         return wait
                     continue
                 if self._replies and (unsent := self._send()) is not None:
-                    return unsent.send_rest()
+                    return self._send_later(unsent)
                 if not receive:
                     return self._answered()
                 if self._memory.is_short_for(frames):
@@ -322,7 +333,7 @@ class Channel:
             self._send()
             raise
         unsent = self._send()
-        return Turn.MORE if unsent is None else unsent.send_rest()
+        return Turn.MORE if unsent is None else self._send_later(unsent)
 
     def _answered(self) -> Turn:
         self._frames.release()
@@ -346,7 +357,7 @@ class Channel:
         if isinstance(answer, Postponed):
             return self._postpone(request, answer)
         unsent = self._reply(request, answer)
-        return None if unsent is None else unsent.send_rest()
+        return None if unsent is None else self._send_later(unsent)
 
     def _postpone(self, request: Request[Any], answer: Postponed) -> "Turn | Wait":
         """Wait for an answer without the task, and without a buffer."""
@@ -355,7 +366,33 @@ class Channel:
         self._postponed = request, answer
         self._answered()
         unsent = self._send()
-        return Turn.POSTPONED if unsent is None else unsent.send_rest()
+        return Turn.POSTPONED if unsent is None else self._send_later(unsent)
+
+    def _send_later(self, unsent: Outgoing) -> "Turn | Wait":
+        """Send the rest when the socket takes it; one for which a file is to be read from the disk is for the task."""
+        if unsent.is_cold:
+            return unsent.send_rest()
+        self._unsent = unsent
+        self._watch()
+        self._poller.await_room(self)
+        return Turn.SENDING
+
+    def _send_on(self, unsent: Outgoing) -> "Turn | Wait":
+        """Send what the socket takes now, and go on serving behind the last of it."""
+        done = unsent.send_now()
+        if not done and not unsent.is_cold:
+            return Turn.SENDING
+        self._unsent = None
+        self._poller.await_bytes(self)
+        if not done:
+            return unsent.send_rest()
+        if self._stopping:
+            return Turn.CLOSED
+        if self._postponed is not None:
+            # It may have been woken while there was something to be sent first.
+            self._poller.wake(self)
+            return Turn.POSTPONED
+        return self._serve(receive=False)
 
     async def _finish(self, request: Request[Any], answer: "CoroutineType[Any, Any, Any]") -> None:
         """Await the answer to a request, and send it; first the replies that are ready."""

@@ -1,11 +1,11 @@
 """One broker: what it is made of, and the order in which the parts start and stop.
 
 Start: lock and load the logs (in a thread) -> open the metadata -> make the partitions of the metadata, which loads the
-groups -> open the listeners -> register with the cluster -> serve. So whoever can connect is answered from what was
-there before.
+groups and the transactions -> open the listeners -> register with the cluster -> serve. So whoever can connect is
+answered from what was there before.
 
-Stop: close the listeners, end what waits, let requests at work finish -> stop the groups -> close the logs, which marks
-the shutdown as clean -> close the metadata. What a kill leaves undone the next start recovers.
+Stop: close the listeners, end what waits, let requests at work finish -> stop the groups and the transactions -> close
+the logs, which marks the shutdown as clean -> close the metadata. What a kill leaves undone the next start recovers.
 """
 
 import gc
@@ -21,6 +21,7 @@ import trio
 from odradek.clock import Clock
 from odradek.cluster.controller import Controller
 from odradek.cluster.embedded import EmbeddedStore
+from odradek.cluster.features import Features
 from odradek.cluster.producer_ids import ProducerIds
 from odradek.cluster.store import MetadataStore, StoreError
 from odradek.cluster.view import ClusterView, Endpoint
@@ -34,6 +35,8 @@ from odradek.maintenance import maintain
 from odradek.partitions import Partitions
 from odradek.reply_cache import ReplyCache
 from odradek.server import Server
+from odradek.transactions.coordinator import TransactionCoordinator
+from odradek.transactions.markers import LocalMarkers
 
 __all__ = ["Node", "StartError", "run"]
 
@@ -67,6 +70,9 @@ class Node:
     partitions: Partitions
     controller: Controller
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    markers: LocalMarkers
+    features: Features
     producer_ids: ProducerIds
     logs: LogStore
     server: Server
@@ -119,10 +125,17 @@ class Node:
         )
         self.producer_ids = ProducerIds(self.store, self.node_id)
         self.groups = GroupCoordinator(self.config, self.clock, self.view)
-        self.partitions.on_leader.append(self.groups.on_leader)
-        self.partitions.on_resign.append(self.groups.on_resign)
         self.partitions.on_removed.append(self.groups.forget_topic)
+        self.features = Features(self.store, self.node_id)
+        self.markers = LocalMarkers(self.partitions, self.view, self.groups, self.config, self.clock)
+        self.transactions = TransactionCoordinator(
+            self.config, self.clock, self.view, self.producer_ids, self.markers, self.features
+        )
+        for coordinator in (self.groups, self.transactions):
+            self.partitions.on_leader.append(coordinator.on_leader)
+            self.partitions.on_resign.append(coordinator.on_resign)
         await self.controller.load()
+        await self.features.load()
         self.logs.identify(self.view.cluster_id)
         self._tell_strays()
         self.server = Server(self)
@@ -130,6 +143,7 @@ class Node:
         await self.controller.register(self._endpoints(addresses), self.config.broker_rack)
         async with trio.open_nursery() as background:
             background.start_soon(self.groups.run)
+            background.start_soon(self.transactions.run)
             background.start_soon(maintain, self)
             background.start_soon(self._stop_when_asked)
             ready([f"{f'[{host}]' if ':' in host else host}:{port}" for _, host, port in addresses])
@@ -146,6 +160,7 @@ class Node:
         log.info("stopping")
         self.stopping = True
         self.groups.stop()
+        self.transactions.stop()
         self.partitions.wake_all()
         self.server.stop()
 

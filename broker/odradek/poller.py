@@ -55,6 +55,14 @@ class Poller(trio.abc.Instrument):
         del self._channels[fd]
         self._epoll.unregister(fd)
 
+    def await_room(self, channel: "Channel") -> None:
+        """Serve a connection when its socket takes bytes, whatever comes in."""
+        self._epoll.modify(channel.sock.fileno(), select.EPOLLOUT)
+
+    def await_bytes(self, channel: "Channel") -> None:
+        """Serve it when bytes come, again."""
+        self._epoll.modify(channel.sock.fileno(), select.EPOLLIN)
+
     def wake(self, channel: "Channel") -> None:
         """Let a connection look for the answer that it waits for."""
         self._woken.append(channel)

@@ -29,7 +29,7 @@ Piece = bytes | LogSlice
 class Outgoing:
     """Bytes and log slices on their way to one socket."""
 
-    __slots__ = ("_cold", "_pieces", "_sent", "_sock", "_warm")
+    __slots__ = ("_pieces", "_sent", "_sock", "_warm", "is_cold")
 
     def __init__(self, sock: socket.socket, parts: Iterable[Part]) -> None:
         """Raises OSError when a small slice cannot be read from its file."""
@@ -39,7 +39,7 @@ class Outgoing:
         """Bytes of the first piece that are gone."""
         self._warm = False
         """Whether the first piece is a slice that the page cache holds."""
-        self._cold = False
+        self.is_cold = False
         """Whether `send_now` stopped because a file has to be read from the disk, and not at a full socket."""
 
     def send_now(self) -> bool:
@@ -72,7 +72,7 @@ class Outgoing:
         if not self._warm:
             self._warm = _is_warm(file, piece.position + self._sent)
             if not self._warm:
-                self._cold = True
+                self.is_cold = True
                 return False
         while self._sent < piece.size:
             sent = os.sendfile(self._sock.fileno(), file, piece.position + self._sent, piece.size - self._sent)
@@ -84,7 +84,7 @@ class Outgoing:
     async def send_rest(self) -> None:
         """Send what is left, waiting for socket and disk. Raises as `send_now` does."""
         while True:
-            if self._cold:
+            if self.is_cold:
                 await self._warm_up()
             else:
                 await trio.lowlevel.wait_writable(self._sock)
@@ -99,7 +99,7 @@ class Outgoing:
         size = piece.size - self._sent
         await trio.to_thread.run_sync(os.posix_fadvise, file, start, size, os.POSIX_FADV_WILLNEED)
         await trio.to_thread.run_sync(os.pread, file, 1, start + size - 1)
-        self._cold, self._warm = False, True
+        self.is_cold, self._warm = False, True
 
 
 def _gathered(parts: Iterable[Part]) -> list[Piece]:

@@ -2,6 +2,7 @@
 
 import pytest
 from support.batches import batch, now_ms
+from support.transactions import TransactionalProducer
 from support.wire import WireClient
 
 from odradek_protocol.errors import Error
@@ -131,7 +132,9 @@ def test_t48_log_append_time_is_that_of_the_batch(client: WireClient, topic: str
 def test_t48_the_latest_committed_offset_is_that_of_the_oldest_open_transaction(
     client: WireClient, filled: str
 ) -> None:
-    records = batch(b"t", timestamps=[2000], producer=(77, 0, 0), attributes=TRANSACTIONAL)
+    writer = TransactionalProducer(client, "writer")
+    assert (writer.initialize(), writer.add(filled)) == (0, 0)
+    records = batch(b"t", timestamps=[2000], producer=(writer.producer_id, 0, 0), attributes=TRANSACTIONAL)
     client.produce(filled, records, transactional_id="writer")
     assert row(client, filled, LATEST) == (0, -1, 6, 0)
     assert row(client, filled, 2000) == (0, 2000, 5, 0)

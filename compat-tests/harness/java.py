@@ -31,6 +31,8 @@ _TOOLS = {
     "dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
     "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "transactions": "org.apache.kafka.tools.TransactionsCommand",
+    "features": "org.apache.kafka.tools.FeatureCommand",
 }
 _OTHERWISE_IN_KAFKA_3 = {
     "console-producer": "kafka.tools.ConsoleProducer",

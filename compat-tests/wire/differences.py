@@ -1,11 +1,11 @@
 """What may differ between the replies of Odradek and of Kafka, and why. What is not listed here must be the same.
 
 Some questions are not asked, since Kafka has no answer that a broker should have: null records in a Produce and a
-JoinGroup whose metadata is no consumer's (Kafka never answers); a Metadata by the null id, a Fetch of two partitions of
-it, and negative limits of a Fetch (UNKNOWN_SERVER_ERROR). Others are not asked because Odradek does not open records
-that need not be opened: batches whose maximal timestamp, or whose uncompressed records, are not what the header says,
-and snappy in a framing that is not Kafka's. And a Produce that names a partition twice is appended twice by Odradek;
-Kafka keeps the last.
+JoinGroup whose metadata is no consumer's, an AddPartitionsToTxn without transactions (Kafka never answers); a
+Metadata by the null id, a Fetch of two partitions of it, and negative limits of a Fetch (UNKNOWN_SERVER_ERROR).
+Others are not asked because Odradek does not open records that need not be opened: batches whose maximal timestamp,
+or whose uncompressed records, are not what the header says, and snappy in a framing that is not Kafka's. And a
+Produce that names a partition twice is appended twice by Odradek; Kafka keeps the last.
 """
 
 from __future__ import annotations
@@ -19,11 +19,16 @@ from wire.rules import ABSENT, NOTHING, Deviation, Numbered, Seen, Unordered, ea
 NUMBERED = (
     Numbered("topic", "topic ids are random", ("*.TopicId",)),
     Numbered("member", "member ids hold random uuids", ("*.MemberId", "*.Leader", "*.MemberIds")),
-    Numbered("producer", "producer ids come from blocks of a broker's own", ("InitProducerId.ProducerId",)),
+    Numbered("producer", "producer ids come from blocks of a broker's own", ("*.ProducerId",)),
     Numbered("session", "fetch sessions have random ids", ("Fetch.SessionId",)),
     Numbered("cluster", "a cluster's id is random", ("*.ClusterId",)),
     Numbered("port", "each broker has a port of its own", ("*.Port",)),
 )
+
+
+_CONTROL = 0x20
+_HEADER_BYTES = 61
+_TIMES = ("base_timestamp", "max_timestamp")
 
 
 def _whether_there(value: Any) -> Any:
@@ -31,7 +36,15 @@ def _whether_there(value: Any) -> Any:
 
 
 def _records(value: Any) -> Any:
-    return value if value is None else [[header, data.hex()] for header, data in whole_batches(value)]
+    return value if value is None else [_batch(header, data) for header, data in whole_batches(value)]
+
+
+def _batch(header: dict[str, int], data: bytes) -> Any:
+    """A batch as it is; of a marker, whose time is its broker's, without the times and without what depends on them."""
+    if not header["attributes"] & _CONTROL:
+        return [header, data.hex()]
+    timeless = {name: value for name, value in header.items() if name not in ("crc", *_TIMES)}
+    return [timeless, data[_HEADER_BYTES:].hex()]
 
 
 def _without_bounds(text: str | None) -> str:
@@ -43,6 +56,11 @@ SEEN = (
     Seen(_records, "Kafka cuts the last batch of a full reply, Odradek leaves it out", ("Fetch.*.Records",)),
     Seen(_without_bounds, "which times are allowed depends on the clock", ("Produce.*.BatchIndexErrorMessage",)),
     Seen(lambda _: None, "Odradek says why it refuses a batch, Kafka mostly does not", ("Produce.*.ErrorMessage",)),
+    Seen(
+        lambda value: value > 0,
+        "times by the broker's clock",
+        ("DescribeTransactions.*.TransactionStartTimeMs", "DescribeProducers.*.LastTimestamp"),
+    ),
     Seen(bool, "each broker has a folder of its own", ("DescribeLogDirs.*.LogDir",)),
     Seen(lambda value: value > 0, "the disk fills meanwhile", ("DescribeLogDirs.*.UsableBytes",)),
     Seen(lambda value: value >= 0, "the time a reply was held back", ("*.ThrottleTimeMs",)),
@@ -53,6 +71,8 @@ UNORDERED = (
     Unordered("Name", ("*.Configs",)),
     Unordered("Name", each("{}.Topics", "OffsetCommit OffsetDelete DeleteRecords")),
     Unordered("ApiKey", ("ApiVersions.ApiKeys",)),
+    Unordered("Name", ("WriteTxnMarkers.*.Topics", "AddPartitionsToTxn.*")),
+    Unordered(None, ("DescribeTransactions.*.Partitions", "ListTransactions.TransactionStates")),
     Unordered("GroupId", ("DescribeGroups.Groups", "DeleteGroups.Results")),
     Unordered("Index", ("Produce.*.PartitionResponses",)),
     Unordered(
@@ -70,7 +90,7 @@ _KRAFT = "Kafka is a KRaft node, with eligible leader replicas; Odradek is of th
 _OWN = "each broker has addresses and folders of its own"
 _PROFILE = "set in the profile that Odradek starts with"
 _OLD_CLIENTS = "Odradek serves clients that Kafka 4 has left behind"
-_NOT_SERVED = "Odradek does not serve transactions, ACLs, quotas, reassignments or the newer kinds of groups"
+_NOT_SERVED = "Odradek does not serve ACLs, quotas, reassignments or the newer kinds of groups"
 _NO_TELEMETRY = "Odradek collects no metrics of clients"
 _NO_POOLS = "Kafka lets a pool of threads at most double, Odradek has none"
 _FAILS = "Kafka fails on a value that does not exist"
@@ -84,12 +104,12 @@ DEVIATIONS = (
         _NOT_SERVED,
         each(
             "ApiVersions.ApiKeys.{}",
-            "24 25 26 27 28 29 30 31 34 36 38 39 40 41 43 45 46 48 49 50 51 55 57 61 64 65 66 68 69 "
+            "29 30 31 34 36 38 39 40 41 43 45 46 48 49 50 51 55 64 68 69 "
             "76 77 78 79 80 81 83 84 85 86 87 88 89 90 91 92",
         ),
     ),
-    Deviation(0, "[12]", _OLD_CLIENTS, each("ApiVersions.ApiKeys.{}.MinVersion", "2 8 9 19 20 23 32 35")),
-    Deviation("[35]", "[24]", "a version of Kafka 4.4", each("ApiVersions.ApiKeys.{}.MaxVersion", "18 42")),
+    Deviation(0, "[12]", _OLD_CLIENTS, each("ApiVersions.ApiKeys.{}.MinVersion", "2 8 9 19 20 23 27 32 35")),
+    Deviation("[356]", "[245]", "a version of Kafka 4.4", each("ApiVersions.ApiKeys.{}.MaxVersion", "18 28 42")),
     Deviation("*", "*", _KRAFT, each("ApiVersions.{}*", "SupportedFeatures FinalizedFeatures")),
     # Settings
     Deviation(

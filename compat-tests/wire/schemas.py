@@ -102,7 +102,7 @@ def _field(field: Definition, shared: dict[str, list[Definition]]) -> Field:
         kind=kind if inner is None else "struct",
         array=array,
         struct=None if inner is None else _struct(kind, inner, shared),
-        versions=_versions(field["versions"]),
+        versions=_versions(field.get("versions", field.get("taggedVersions"))),
         nullable=_versions(field.get("nullableVersions")),
         tagged=_versions(field.get("taggedVersions")),
         tag=field.get("tag"),

@@ -10,12 +10,18 @@ from .kafka_jars import Schema
 NEWEST = 1 << 15
 """The end of a range without one."""
 
+RENAMED = {("TxnOffsetCommitRequest", "GenerationId"): "GenerationIdOrMemberEpoch"}
+"""The newest name of a field that was called otherwise, by message and older name."""
+
 
 def find_schema(name: str, schemas: dict[str, Schema]) -> Schema | None:
     """The definition of the message `name`, None where a release has none."""
     schema = schemas.get(name)
-    if schema is None or schema["type"] != "coordinator-key":
-        return schema
+    if schema is None:
+        return None
+    if schema["type"] != "coordinator-key":
+        fields = [{**field, "name": RENAMED.get((name, field["name"]), field["name"])} for field in schema["fields"]]
+        return {**schema, "fields": fields}
     return _stored_key([each for each in schemas.values() if each["name"] in (name, f"Legacy{name}")])
 
 
@@ -40,6 +46,11 @@ def parse_versions(spelled: str | None) -> tuple[int, int] | None:
         return int(spelled[:-1]), NEWEST
     first, _, last = spelled.partition("-")
     return int(first), int(last or first)
+
+
+def versions_of(field: Schema) -> tuple[int, int] | None:
+    """The versions that have a field: those in which it is tagged, where nothing else is written."""
+    return parse_versions(field.get("versions", field.get("taggedVersions")))
 
 
 def stable_versions(schema: Schema) -> tuple[int, int]:
@@ -87,7 +98,7 @@ def layout_of_schema(fields: list[Schema], version: int, schema: Schema) -> list
     """The fields of a version as (name, type, nullable, tag, fields within), in line first and then by tag."""
     layout = []
     for field in fields:
-        if not within_range(version, parse_versions(field["versions"])):
+        if not within_range(version, versions_of(field)):
             continue
         children = children_of(field, schema)
         kind = field["type"]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from odradek_protocol.internal import consumer_offsets, consumer_protocol
+from odradek_protocol.internal import consumer_offsets, consumer_protocol, transaction_log
 from odradek_protocol.messages import load_all
 from odradek_protocol.schema import NEVER_FLEXIBLE, REQUIRED, Field, Struct, apis
 
@@ -28,6 +28,7 @@ from .kafka_definitions import (
     parse_versions,
     snake_case,
     stable_versions,
+    versions_of,
     within_range,
 )
 from .kafka_jars import RELEASES, Schema, message_schemas
@@ -69,7 +70,11 @@ def _messages() -> Iterator[Message]:
     for api in apis.values():
         for kind, name in ((api.request, f"{api.name}Request"), (api.response, f"{api.name}Response")):
             yield Message(kind, name, "kafka-clients", api.first, api.last, api.flexible, api.key)
-    for module, artifact in ((consumer_offsets, "kafka-group-coordinator"), (consumer_protocol, "kafka-clients")):
+    for module, artifact in (
+        (consumer_offsets, "kafka-group-coordinator"),
+        (consumer_protocol, "kafka-clients"),
+        (transaction_log, "kafka-transaction-coordinator"),
+    ):
         for kind in vars(module).values():
             if hasattr(kind, "VERSIONS"):
                 first, last = kind.VERSIONS
@@ -171,7 +176,7 @@ def _declared_differences(
             yield f"{field.name} is in no release"
             continue
         theirs, schema = same[0]
-        versions = parse_versions(theirs["versions"])
+        versions = versions_of(theirs)
         assert versions is not None
         yield from (f"{field.name}: {text}" for text in _range_slips(field, theirs, versions, parent))
         yield from (f"{field.name}: {text}" for text in _default_slips(field, theirs, schema, parent, message))

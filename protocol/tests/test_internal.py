@@ -12,6 +12,7 @@ from odradek_protocol.internal.consumer_offsets import (
     OffsetCommitValue,
 )
 from odradek_protocol.internal.consumer_protocol import ConsumerProtocolSubscription, subscribed_topics
+from odradek_protocol.internal.transaction_log import PartitionsSchema, TransactionLogKey, TransactionLogValue
 from odradek_protocol.internal.versioned import decode_versioned, encode_versioned, read_version
 
 OFFSET_KEY = OffsetCommitKey(group="g", topic="t", partition=5)
@@ -19,6 +20,21 @@ OFFSET_VALUE = OffsetCommitValue(offset=7, leader_epoch=2, metadata="m", commit_
 GROUP_KEY = GroupMetadataKey(group="g")
 GROUP_VALUE = GroupMetadataValue(protocol_type="consumer", generation=1, protocol=None, leader=None, members=[])
 SUBSCRIPTION = ConsumerProtocolSubscription(topics=["t"], generation_id=4, rack_id="r")
+TRANSACTION_KEY = TransactionLogKey(transactional_id="t")
+TRANSACTION_VALUE = TransactionLogValue(
+    producer_id=5,
+    producer_epoch=2,
+    transaction_timeout_ms=60000,
+    transaction_status=1,
+    transaction_partitions=[PartitionsSchema(topic="t", partition_ids=[3])],
+    transaction_last_update_timestamp_ms=9,
+    transaction_start_timestamp_ms=8,
+)
+TRANSACTION_BYTES = "0000000000000005 0002 0000ea60 01"
+TAGGED_TRANSACTION = TransactionLogValue(
+    **{field.name: getattr(TRANSACTION_VALUE, field.name) for field in TransactionLogValue.FIELDS if field.tag is None},
+    client_transaction_version=2,
+)
 
 
 @pytest.mark.parametrize(
@@ -29,6 +45,17 @@ SUBSCRIPTION = ConsumerProtocolSubscription(topics=["t"], generation_id=4, rack_
         (OFFSET_VALUE, 3, "0003 0000000000000007 00000002 00016d 0000000000000009"),
         (OFFSET_VALUE, 4, "0004 0000000000000007 00000002 026d 0000000000000009 00"),
         (GROUP_VALUE, 3, "0003 0008636f6e73756d6572 00000001 ffff ffff ffffffffffffffff 00000000"),
+        (TRANSACTION_KEY, 0, "0000 000174"),
+        (
+            TRANSACTION_VALUE,
+            0,
+            f"0000 {TRANSACTION_BYTES} 00000001 000174 00000001 00000003 0000000000000009 0000000000000008",
+        ),
+        (
+            TAGGED_TRANSACTION,
+            1,
+            f"0001 {TRANSACTION_BYTES} 02 0274 02 00000003 00 0000000000000009 0000000000000008 01 02 02 0002",
+        ),
         (SUBSCRIPTION, 3, "0003 00000001 000174 ffffffff 00000000 00000004 000172"),
     ],
 )

@@ -11,6 +11,7 @@ Paths and JSON are those of Kafka 3.9 in ZooKeeper mode, so that its brokers and
     /config/topics/TOPIC  /config/brokers/ID {"version":1,"config":{...}}; /config/brokers/<default> for all brokers
     /admin/delete_topics/TOPIC               the topic is being deleted
     /latest_producer_id_block                the newest block of producer ids that was given out
+    /feature                                 the levels of the cluster's features
 
 `decode` raises ValueError, naming the path, for bytes that are not what `encode` makes.
 """
@@ -34,6 +35,7 @@ __all__ = [
     "ControllerEpochZNode",
     "ControllerZNode",
     "DeleteTopicZNode",
+    "FeatureZNode",
     "PartitionStateZNode",
     "PartitionZNode",
     "ProducerIdBlockZNode",
@@ -365,6 +367,27 @@ class ProducerIdBlockZNode:
         if not first.isdigit() or not last.isdigit():
             raise ValueError(f"{cls.path}: not producer ids: {first!r}, {last!r}")
         return ProducerIdBlock(_field(cls.path, value, "broker", int), int(first), int(last))
+
+
+class FeatureZNode:
+    """/feature: {"version":2,"status":1,"features":{"NAME":{"max_version_level":N}}}; status 1 is enabled."""
+
+    path = "/feature"
+
+    @staticmethod
+    def encode(levels: Mapping[str, int]) -> bytes:
+        features = {name: {"max_version_level": level} for name, level in sorted(levels.items())}
+        return _encode({"version": 2, "status": 1, "features": features})
+
+    @classmethod
+    def decode(cls, data: bytes) -> dict[str, int]:
+        value = _decode(cls.path, data)
+        levels = {}
+        for name, stored in _field(cls.path, value, "features", dict).items():
+            if not isinstance(stored, dict):
+                raise ValueError(f"{cls.path}: {name} is no object: {stored!r}")  # noqa: TRY004 - bad bytes, not a bad call
+            levels[name] = int(_field(cls.path, stored, "max_version_level", int))
+        return levels
 
 
 def parents(path: str) -> Sequence[str]:

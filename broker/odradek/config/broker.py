@@ -42,7 +42,6 @@ WITHOUT_EFFECT = frozenset(
         "max.decompressed.message.bytes",
         "num.recovery.threads.per.data.dir",
         "replica.high.watermark.checkpoint.interval.ms",
-        "transaction.max.timeout.ms",
         "unclean.leader.election.enable",
     }
 )

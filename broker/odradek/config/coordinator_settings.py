@@ -1,6 +1,6 @@
 """Settings of consumer groups, committed offsets, producer ids and transactions."""
 
-from odradek.config.config_types import INT, LONG, SHORT
+from odradek.config.config_types import BOOLEAN, INT, LONG, SHORT
 from odradek.config.errors import ConfigError
 from odradek.config.setting import CLUSTER_WIDE, Settings, Values, setting
 from odradek.config.validators import at_least, one_of_numbers
@@ -111,6 +111,61 @@ class CoordinatorSettings(Settings):
         valid=at_least(1),
         hidden=True,
         doc="How often producers are looked through for silent ones.",
+    )
+    add_partitions_to_txn_retry_backoff_ms: int = setting(
+        "add.partitions.to.txn.retry.backoff.ms",
+        INT,
+        default=20,
+        valid=at_least(0),
+        doc="How long a Produce waits before it asks again to take part in a transaction while the last one ends.",
+    )
+    add_partitions_to_txn_retry_backoff_max_ms: int = setting(
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        INT,
+        default=100,
+        valid=at_least(0),
+        doc="How long a Produce goes on asking to take part in a transaction while the last one ends.",
+    )
+    request_timeout_ms: int = setting(
+        "request.timeout.ms",
+        INT,
+        default=30_000,
+        doc="How long the markers of a transaction wait for their replicas before they are tried again.",
+    )
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = setting(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        INT,
+        default=10_000,
+        valid=at_least(1),
+        doc="How often open transactions are looked through for those whose time is over.",
+    )
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = setting(
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        INT,
+        default=3_600_000,
+        valid=at_least(1),
+        doc="How often transactional ids are looked through for those that nobody uses.",
+    )
+    transactional_id_expiration_ms: int = setting(
+        "transactional.id.expiration.ms",
+        INT,
+        default=604_800_000,
+        valid=at_least(1),
+        doc="How long a transactional id that nobody uses is kept.",
+    )
+    transaction_partition_verification_enable: bool = setting(
+        "transaction.partition.verification.enable",
+        BOOLEAN,
+        default=True,
+        update=CLUSTER_WIDE,
+        doc="Whether a partition takes part in a transaction only when the coordinator knows.",
+    )
+    transaction_state_log_load_buffer_size: int = setting(
+        "transaction.state.log.load.buffer.size",
+        INT,
+        default=5 * 1024 * 1024,
+        valid=at_least(1),
+        doc="How many bytes are read at a time when transactions are loaded.",
     )
     transaction_max_timeout_ms: int = setting(
         "transaction.max.timeout.ms",

@@ -10,8 +10,6 @@ from odradek.config.setting import Setting, UpdateMode
 __all__ = ["KNOWN"]
 
 DESCRIBED = """
-add.partitions.to.txn.retry.backoff.max.ms int 100 read-only
-add.partitions.to.txn.retry.backoff.ms int 20 read-only
 alter.config.policy.class.name class null read-only
 alter.log.dirs.replication.quota.window.num int 11 read-only
 alter.log.dirs.replication.quota.window.size.seconds int 1 read-only
@@ -179,7 +177,6 @@ replica.socket.receive.buffer.bytes int 65536 read-only
 replica.socket.timeout.ms int 30000 read-only
 replication.quota.window.num int 11 read-only
 replication.quota.window.size.seconds int 1 read-only
-request.timeout.ms int 30000 read-only
 sasl.client.callback.handler.class class null read-only
 sasl.enabled.mechanisms list GSSAPI per-broker
 sasl.jaas.config password null per-broker
@@ -270,12 +267,7 @@ ssl.truststore.location string null per-broker
 ssl.truststore.password password null per-broker
 ssl.truststore.type string JKS per-broker
 telemetry.max.bytes int 1048576 read-only
-transaction.abort.timed.out.transaction.cleanup.interval.ms int 10000 read-only
-transaction.partition.verification.enable boolean true cluster-wide
-transaction.remove.expired.transaction.cleanup.interval.ms int 3600000 read-only
-transaction.state.log.load.buffer.size int 5242880 read-only
 transaction.two.phase.commit.enable boolean false read-only
-transactional.id.expiration.ms int 604800000 read-only
 """  # noqa: E501 - a row is a line, and some of Kafka's class names are long
 """Those that Kafka 4 describes."""
 

@@ -16,7 +16,7 @@ Public methods raise BrokerError; the codes that clients expect instead of an ap
 
 import logging
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
@@ -276,6 +276,53 @@ class GroupCoordinator:
             raise BrokerError(Error.NOT_COORDINATOR)
         shard.put_offsets(group_id, commits)
 
+    async def commit_transactional_offsets(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        offsets: Sequence[NewOffset],
+        *,
+        producer: tuple[int, int],
+    ) -> None:
+        """TxnOffsetCommit: return when the offsets are in the log and replicated; the marker makes them visible.
+
+        `producer` is the id and epoch of the transaction's producer. Raises INVALID_GROUP_ID, ILLEGAL_GENERATION for a
+        group that is not there, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, what `Group.check_transactional_commit`
+        raises, INVALID_PRODUCER_EPOCH, and `COMMIT_ERRORS`.
+        """
+        _check_group_id(group_id)
+        shard = self._shard(group_id)
+        group = shard.groups.get(group_id)
+        if group is not None:
+            group.check_transactional_commit(member_id, instance_id, generation)
+        elif generation >= 0:
+            raise BrokerError(Error.ILLEGAL_GENERATION)
+        else:
+            shard.create(group_id)
+        if offsets:
+            with _answering(COMMIT_ERRORS):
+                _, last_offset = shard.append_commits(group_id, offsets, producer=producer)
+                if not shard.is_committed(last_offset):
+                    await shard.wait_committed(last_offset)
+
+    def check_loaded(self, index: int) -> None:
+        """Raise NOT_LEADER_OR_FOLLOWER unless the groups of a partition are kept here, and in memory."""
+        shard = self._shards.get(index)
+        if shard is None or not shard.loaded:
+            raise BrokerError(Error.NOT_LEADER_OR_FOLLOWER)
+
+    def end_transaction(self, index: int, producer_id: int, *, committed: bool) -> None:
+        """The marker of a producer is in a partition of __consumer_offsets, for good."""
+        shard = self._shards.get(index)
+        if shard is not None:
+            shard.end_transaction(producer_id, committed=committed)
+
+    def unstable_offsets(self, group_id: str) -> Collection[tuple[str, int]]:
+        """The (topic, partition)s whose offset an open transaction may change. Raises as `find` does."""
+        return self._shard(group_id).pending.of_group(group_id)
+
     async def delete_offsets(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> list[Error]:
         """OffsetDelete: an error for each (topic, partition), GROUP_SUBSCRIBED_TO_TOPIC where it is consumed (KIP-496).
 
@@ -407,8 +454,10 @@ class GroupCoordinator:
         for shard in list(self._shards.values()):
             for group in list(shard.groups.values()) if shard.loaded else ():
                 with _logging("expiring the offsets of", group):
-                    await self._remove_offsets(shard, group, expired_offsets(group, self._clock.now_ms(), retention_ms))
-                    if group.is_idle and not group.offsets:
+                    pending = shard.pending.of_group(group.group_id)
+                    expired = expired_offsets(group, self._clock.now_ms(), retention_ms)
+                    await self._remove_offsets(shard, group, [each for each in expired if each not in pending])
+                    if group.is_idle and not group.offsets and not pending:
                         await self._remove_group(shard, group)
 
     async def _remove_offsets(self, shard: Shard, group: Group, partitions: Sequence[tuple[str, int]]) -> None:

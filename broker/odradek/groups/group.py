@@ -222,6 +222,18 @@ class Group:
             raise BrokerError(error)
         self._extend_session(self.members[member_id], now)
 
+    def check_transactional_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
+        """Decide whether a transaction may commit offsets; its producer need not be a member.
+
+        Only who says to be a member has to be one, of this generation (KIP-447). Raises as `heartbeat` does, but never
+        REBALANCE_IN_PROGRESS.
+        """
+        if generation < 0 and (self.state is S.EMPTY or not (member_id or instance_id)):
+            return
+        error = self._member_error(member_id, instance_id, generation)
+        if error is not Error.NONE:
+            raise BrokerError(error)
+
     # What the caller tells
 
     def stored(self, store: Store, error: Error, now: float) -> None:

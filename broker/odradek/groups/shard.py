@@ -1,7 +1,8 @@
 """One partition of __consumer_offsets as a coordinator has it: the groups in memory, and the log that they come from.
 
 Memory follows the log. Loading applies record after record; later each change is appended first and applied then, by
-the same rules, so that a restart finds what was there.
+the same rules, so that a restart finds what was there. Offsets of a transaction are applied by its commit marker, where
+that stands in the log, and dropped by its abort marker.
 """
 
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from odradek.groups.group import Group
 from odradek.groups.member import Store
 from odradek.groups.offsets import CommittedOffset
+from odradek.groups.pending import Commit, PendingOffsets
 from odradek.groups.records import (
     decode_group,
     decode_key,
@@ -20,9 +22,10 @@ from odradek.groups.records import (
     offset_value,
 )
 from odradek.log.log import Origin
+from odradek.log.validation import read_end_marker
 from odradek_protocol.errors import Error
 from odradek_protocol.internal.consumer_offsets import OffsetCommitKey
-from odradek_protocol.records.batch import iter_batches
+from odradek_protocol.records.batch import NO_PRODUCER_ID, TRANSACTIONAL, RecordBatch, iter_batches
 from odradek_protocol.records.build import NewRecord, build_batch
 from odradek_protocol.records.compression import Codec
 from odradek_protocol.records.read import read_records
@@ -37,7 +40,8 @@ __all__ = ["NewOffset", "Shard"]
 NewOffset = tuple[str, int, int, int, int, str]
 """What is to be committed: topic, partition, offset, leader epoch, commit timestamp (-1: now), metadata."""
 
-Commit = tuple[str, int, CommittedOffset]
+NO_PRODUCER = (NO_PRODUCER_ID, -1)
+"""The producer id and epoch of who commits outside a transaction."""
 
 
 class Shard:
@@ -46,6 +50,7 @@ class Shard:
     def __init__(self, partition: "Partition", config: "BrokerConfig", clock: "Clock") -> None:
         self.partition = partition
         self.groups: dict[str, Group] = {}
+        self.pending = PendingOffsets()
         self._config = config
         self._clock = clock
         self._next_offset = partition.log.log_start_offset
@@ -80,10 +85,29 @@ class Shard:
             return
         data = memoryview(found.read_bytes())
         for position, batch in iter_batches(data):
-            if not batch.is_control:
-                for record in read_records(data[position : position + batch.size]):
-                    self._apply(record.key, record.value, record.offset)
+            self._apply_batch(batch, data[position : position + batch.size])
             self._next_offset = batch.last_offset + 1
+
+    def _apply_batch(self, batch: RecordBatch, data: memoryview) -> None:
+        if batch.is_control:
+            marker = read_end_marker(data)
+            if marker is not None:
+                self.end_transaction(batch.producer_id, committed=marker.committed)
+            return
+        for record in read_records(data):
+            if batch.is_transactional:
+                self._hold(batch.producer_id, record.key, record.value, record.offset)
+            else:
+                self._apply(record.key, record.value, record.offset)
+
+    def _hold(
+        self, producer_id: int, key: bytes | memoryview | None, value: bytes | memoryview | None, offset: int
+    ) -> None:
+        """Keep an offset of a transaction for its marker."""
+        subject = None if key is None else decode_key(key)
+        if isinstance(subject, OffsetCommitKey) and value is not None:
+            commit = (subject.topic, subject.partition, decode_offset(value, offset))
+            self.pending.put(producer_id, subject.group, [commit])
 
     def _apply(self, key: bytes | memoryview | None, value: bytes | memoryview | None, offset: int) -> None:
         subject = None if key is None else decode_key(key)
@@ -108,9 +132,17 @@ class Shard:
     # Changes
 
     def append_commits(
-        self, group_id: str, offsets: Sequence[NewOffset], retention_time_ms: int
+        self,
+        group_id: str,
+        offsets: Sequence[NewOffset],
+        retention_time_ms: int = -1,
+        *,
+        producer: tuple[int, int] = NO_PRODUCER,
     ) -> tuple[list[Commit], int]:
-        """Append commits as one batch; give them for `put_offsets`, and the offset of the last one."""
+        """Append commits as one batch; give them for `put_offsets`, and the offset of the last one.
+
+        Those of a transaction are pending from now on. `producer` is its producer's id and epoch.
+        """
         now_ms = self._clock.now_ms()
         expire_ms = -1 if retention_time_ms < 0 else now_ms + retention_time_ms
         record_offset = self.partition.log.log_end_offset
@@ -122,7 +154,16 @@ class Shard:
             record_offset += 1
             commits.append((topic, index, committed))
             records.append((offset_key(group_id, topic, index), offset_value(committed)))
-        return commits, self._append(records)
+        last_offset = self._append(records, producer)
+        if producer is not NO_PRODUCER:
+            self.pending.put(producer[0], group_id, commits)
+        return commits, last_offset
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """The marker of a producer is in the log: make its offsets visible, or drop them."""
+        for group_id, commits in self.pending.end(producer_id):
+            if committed:
+                self.put_offsets(group_id, commits)
 
     def put_offsets(self, group_id: str, commits: Sequence[Commit]) -> None:
         """Make commits visible; a group that is not there comes to be."""
@@ -162,11 +203,14 @@ class Shard:
         if self.partition.high_watermark <= last_offset:
             await self.partition.wait_committed(last_offset, self._config.offsets_commit_timeout_ms / 1000)
 
-    def _append(self, records: Sequence[tuple[bytes, bytes | None]]) -> int:
+    def _append(self, records: Sequence[tuple[bytes, bytes | None]], producer: tuple[int, int] = NO_PRODUCER) -> int:
         now_ms = self._clock.now_ms()
         batch = build_batch(
             [NewRecord(key, value, timestamp_ms=now_ms) for key, value in records],
             codec=Codec(self._config.offsets_topic_compression_codec),
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            attributes=0 if producer is NO_PRODUCER else TRANSACTIONAL,
         )
         self.partition.check_enough_replicas()
         return self.partition.append(batch, origin=Origin.COORDINATOR).last_offset

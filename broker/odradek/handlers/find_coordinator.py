@@ -1,11 +1,12 @@
-"""FindCoordinator (key 10), v0-6: which broker keeps a group.
+"""FindCoordinator (key 10), v0-6: which broker keeps a group or a transactional id.
 
-The coordinator of a group is the leader of its partition of __consumer_offsets. The first look-up makes that topic; the
+The coordinator of a group is the leader of its partition of __consumer_offsets, that of a transactional id the leader
+of its partition of __transaction_state. The first look-up makes that topic; the
 reply waits for it, so that the coordinator that it names serves already. The address is that of the listener through
 which the client came.
 
 Order of the checks, for each key: a key type that does not exist, and share groups before v6 or at all
-(INVALID_REQUEST); transactional ids, and a partition without a live leader (COORDINATOR_NOT_AVAILABLE).
+(INVALID_REQUEST); a partition without a live leader (COORDINATOR_NOT_AVAILABLE).
 
 KIP-98 (v1, key types), KIP-699 (v4, many keys), KIP-932 (v6, share groups).
 """
@@ -13,7 +14,7 @@ KIP-98 (v1, key types), KIP-699 (v4, many keys), KIP-932 (v6, share groups).
 from typing import TYPE_CHECKING
 
 from odradek.cluster.advertised import endpoint_of
-from odradek.cluster.topics import CONSUMER_OFFSETS
+from odradek.cluster.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from odradek.handlers.registry import answer_for, handles
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
@@ -65,17 +66,17 @@ async def _answer(
 
 
 async def _find(node: "Node", connection: "Connection", key_type: int, key: str) -> Coordinator:
-    if key_type == TRANSACTION:
-        raise BrokerError(Error.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
-    if key_type != GROUP:
+    if key_type not in (GROUP, TRANSACTION):
         raise BrokerError(Error.INVALID_REQUEST, f"There are no coordinators of type {key_type} here.")
-    topic = node.view.topics.get(CONSUMER_OFFSETS)
+    name = CONSUMER_OFFSETS if key_type == GROUP else TRANSACTION_STATE
+    topic = node.view.topics.get(name)
     if topic is None:
         try:
-            topic = await node.controller.create_internal_topic(CONSUMER_OFFSETS)
+            topic = await node.controller.create_internal_topic(name)
         except BrokerError as error:
             raise BrokerError(Error.COORDINATOR_NOT_AVAILABLE, error.message) from error
-    leader = topic.partitions[node.groups.partition_for(key)].leader
+    index = node.groups.partition_for(key) if key_type == GROUP else node.transactions.partition_for(key)
+    leader = topic.partitions[index].leader
     endpoint = endpoint_of(node, connection, leader)
     if endpoint is None:
         raise BrokerError(Error.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")

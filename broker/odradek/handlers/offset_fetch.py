@@ -1,7 +1,8 @@
 """OffsetFetch (key 9), v0-10: how far groups have read.
 
 A partition without an offset, known or not, is answered with offset -1, epoch -1, metadata "" and no error; so are
-those of a group that is not there. A null list of topics asks for every partition with an offset.
+those of a group that is not there. A null list of topics asks for every partition with an offset. Who requires stable
+offsets is told UNSTABLE_OFFSET_COMMIT of those that an open transaction has committed, and no offset.
 Errors of a group stand in each partition up to v1, at the top up to v7, and in the group from v8 on; an unknown topic
 id (v10) is UNKNOWN_TOPIC_ID in each of its partitions. Offsets of topics that are gone have no id and are left out of
 a v10 answer to a null list.
@@ -9,7 +10,7 @@ a v10 answer to a null list.
 KIP-88 (v2), KIP-320 (v5), KIP-447 (v7, stable offsets), KIP-709 (v8, many groups), KIP-848 (v9, v10).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from odradek.groups.offsets import CommittedOffset, GroupOffsets
@@ -44,6 +45,10 @@ NOTHING = CommittedOffset(
 
 NO_OFFSETS = GroupOffsets()
 
+Unstable = Collection[tuple[str, int]]
+
+ALL_STABLE: Unstable = ()
+
 
 @handles(OffsetFetchRequest)
 def offset_fetch(
@@ -57,22 +62,31 @@ def offset_fetch(
         return _one_group(node, request)
     groups = []
     for wanted in body.groups:
-        offsets, error = _offsets(node, request, wanted.group_id)
-        topics = [] if error else _topics(node, request.version, offsets, wanted.topics)
+        offsets, unstable, error = _offsets(node, request, wanted.group_id)
+        topics = [] if error else _topics(node, request.version, offsets, unstable, wanted.topics)
         groups.append(OffsetFetchResponseGroup(group_id=wanted.group_id, topics=topics, error_code=error))
     return OffsetFetchResponse(groups=groups)
 
 
-def _offsets(node: "Node", request: Request[OffsetFetchRequest], group_id: str) -> tuple[GroupOffsets, Error]:
+def _offsets(node: "Node", request: Request[OffsetFetchRequest], group_id: str) -> tuple[GroupOffsets, Unstable, Error]:
+    """A group's offsets, and which of them are not to be told."""
     try:
         group = node.groups.find(group_id)
+        unstable = node.groups.unstable_offsets(group_id) if request.body.require_stable else ALL_STABLE
     except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
-        return NO_OFFSETS, answer_for(error, request)[0]
-    return NO_OFFSETS if group is None else group.offsets, Error.NONE
+        return NO_OFFSETS, ALL_STABLE, answer_for(error, request)[0]
+    return NO_OFFSETS if group is None else group.offsets, unstable, Error.NONE
+
+
+def _told(offsets: GroupOffsets, unstable: Unstable, topic: str, index: int) -> tuple[CommittedOffset, Error]:
+    """What is told of a partition."""
+    if unstable and (topic, index) in unstable:
+        return NOTHING, Error.UNSTABLE_OFFSET_COMMIT
+    return offsets.get(topic, index) or NOTHING, Error.NONE
 
 
 def _one_group(node: "Node", request: Request[OffsetFetchRequest]) -> OffsetFetchResponse:
-    offsets, error = _offsets(node, request, request.body.group_id)
+    offsets, unstable, error = _offsets(node, request, request.body.group_id)
     wanted = request.body.topics
     if error and request.version >= FIRST_WITH_TOP_LEVEL_ERROR:
         return OffsetFetchResponse(error_code=error)
@@ -84,14 +98,14 @@ def _one_group(node: "Node", request: Request[OffsetFetchRequest]) -> OffsetFetc
     for topic in wanted:
         partitions = []
         for index in topic.partition_indexes:
-            committed = offsets.get(topic.name, index) or NOTHING
+            committed, refusal = _told(offsets, unstable, topic.name, index)
             partitions.append(
                 OffsetFetchResponsePartition(
                     partition_index=index,
                     committed_offset=committed.offset,
                     committed_leader_epoch=committed.leader_epoch,
                     metadata=committed.metadata,
-                    error_code=error,
+                    error_code=error or refusal,
                 )
             )
         topics.append(OffsetFetchResponseTopic(name=topic.name, partitions=partitions))
@@ -99,7 +113,11 @@ def _one_group(node: "Node", request: Request[OffsetFetchRequest]) -> OffsetFetc
 
 
 def _topics(
-    node: "Node", version: int, offsets: GroupOffsets, wanted: Sequence[OffsetFetchRequestTopics] | None
+    node: "Node",
+    version: int,
+    offsets: GroupOffsets,
+    unstable: Unstable,
+    wanted: Sequence[OffsetFetchRequestTopics] | None,
 ) -> list[OffsetFetchResponseTopics]:
     by_id = version >= FIRST_WITH_TOPIC_IDS
     if wanted is None:
@@ -112,14 +130,14 @@ def _topics(
             name, error = ("", Error.UNKNOWN_TOPIC_ID) if known is None else (known.name, Error.NONE)
         partitions = []
         for index in topic.partition_indexes:
-            committed = offsets.get(name, index) or NOTHING
+            committed, refusal = _told(offsets, unstable, name, index)
             partitions.append(
                 OffsetFetchResponsePartitions(
                     partition_index=index,
                     committed_offset=committed.offset,
                     committed_leader_epoch=committed.leader_epoch,
                     metadata=committed.metadata,
-                    error_code=error,
+                    error_code=error or refusal,
                 )
             )
         topics.append(OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions))

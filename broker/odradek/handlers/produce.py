@@ -9,14 +9,20 @@ Appends each partition's batch at once, in the order of the request, and answers
 Order of the checks: acks; topic (UNKNOWN_TOPIC_OR_PARTITION, for an id that is nobody's UNKNOWN_TOPIC_ID), which is no
 internal one (INVALID_TOPIC_EXCEPTION); that there is one batch of the current format (INVALID_RECORD); zstd below v7
 (UNSUPPORTED_COMPRESSION_TYPE); a transactional id for a transactional batch (TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
-leadership; min.insync.replicas for acks=all; what `Log.append_as_leader` checks.
-Missing records are an INVALID_RECORD. Nothing is awaited before the last partition is appended, so one connection's
-batches lie in the log in the order in which they were sent.
+leadership; min.insync.replicas for acks=all; whether the transaction of a transactional batch is known to its
+coordinator (below); what `Log.append_as_leader` checks.
+Missing records are an INVALID_RECORD. Nothing is awaited between the first and the last partition's append.
 
-KIP-98 (idempotence), KIP-110 (zstd), KIP-467 (record errors), KIP-516 (v13: topic ids).
+A transactional batch is appended when the coordinator has the partition in its transaction. From v12 on this request
+itself adds it (KIP-890); before, it has to be there already: INVALID_TXN_STATE, from v11 on TRANSACTION_ABORTABLE. What
+the coordinator cannot tell at the moment is NOT_ENOUGH_REPLICAS, which every client retries; CONCURRENT_TRANSACTIONS is
+told from v12 on. Batches of several producers in one transactional request are an INVALID_PRODUCER_ID_MAPPING.
+
+KIP-98 (idempotence, transactions), KIP-110 (zstd), KIP-467 (record errors), KIP-890 (v11, v12), KIP-516 (v13: topic
+ids).
 """
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -27,6 +33,8 @@ from odradek.log.errors import RecordErrors
 from odradek.log.log import AppendResult
 from odradek.log.validation import read_batch
 from odradek.partition import Partition
+from odradek.transactions.joining import ClientProtocol, join_transaction
+from odradek.transactions.state import ProducerIdentity
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.messages.produce import (
@@ -46,6 +54,8 @@ if TYPE_CHECKING:
     from odradek.server import Connection
 
 FIRST_WITH_ZSTD = 7
+FIRST_WITH_ABORTABLE = 11
+FIRST_THAT_ADDS_PARTITIONS = 12
 FIRST_WITH_TOPIC_IDS = 13
 
 ADMIN_CLIENT_ID = "__admin_client"
@@ -68,19 +78,27 @@ WITHOUT_LOG_START = frozenset(
 )
 """Errors of an append whose reply does not tell the log start offset."""
 
+UNDECIDED = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR})
+"""What a coordinator says that cannot tell, for the moment, whether a partition is in a transaction."""
+
 _Appended = tuple[Partition, AppendResult, PartitionProduceResponse]
 """What has to become safe before it is answered."""
+
+_Refused = Mapping[Partition, BrokerError]
+"""The partitions that are not appended to, as the transaction does not have them."""
 
 
 @handles(ProduceRequest)
 def produce(
-    node: "Node", connection: "Connection", request: Request[ProduceRequest]
+    node: "Node", connection: "Connection", request: Request[ProduceRequest], refused: _Refused | None = None
 ) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None:
-    """Answer a Produce; None for acks=0.
+    """Answer a Produce; None for acks=0. `refused` is None until the coordinator of its transaction was asked.
 
     Raises CloseConnection when an append with acks=0 failed.
     """
     body = request.body
+    if body.transactional_id is not None and refused is None:
+        return _produce_in_transaction(node, connection, request, body.transactional_id)
     appended: list[_Appended] = []
     topics = []
     for topic in body.topic_data:
@@ -89,6 +107,9 @@ def produce(
             partition = None
             try:
                 partition, records, batch = _admit(node, request, topic, data)
+                if refused and partition in refused:
+                    refusal, partition = refused[partition], None
+                    raise refusal  # noqa: TRY301 - answered with the others, as of a partition that was not looked at
                 result = partition.append(records, batch=batch)
             except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
                 replies.append(_refusal(request, partition, data.index, error))
@@ -109,6 +130,14 @@ def produce(
     if appended:
         return _settle_all(appended, topics, request)
     return _response(topics, request)
+
+
+async def _produce_in_transaction(
+    node: "Node", connection: "Connection", request: Request[ProduceRequest], transactional_id: str
+) -> ProduceResponse | None:
+    """Answer a Produce of a transaction: nothing is awaited between what its coordinator says and the appends."""
+    reply = produce(node, connection, request, await _join(node, request, transactional_id))
+    return await reply if isinstance(reply, Coroutine) else reply
 
 
 def _response(topics: list[TopicProduceResponse], request: Request[ProduceRequest]) -> ProduceResponse | None:
@@ -159,6 +188,56 @@ def _admit(
         partition.check_leader()
         partition.check_enough_replicas()
     return partition, records, batch
+
+
+async def _join(node: "Node", request: Request[ProduceRequest], transactional_id: str) -> _Refused:
+    """Have the coordinator know of the partitions with transactional batches; give those that are not to be appended.
+
+    What is wrong with a batch itself is found later.
+    """
+    sequences: dict[Partition, int] = {}
+    producers = set()
+    for topic in request.body.topic_data:
+        for data in topic.partition_data:
+            try:
+                partition, _, batch = _admit(node, request, topic, data)
+                partition.check_leader()
+            except BrokerError:
+                continue
+            if batch.is_transactional and batch.producer_id >= 0:
+                sequences.setdefault(partition, batch.base_sequence)
+                producers.add(ProducerIdentity(batch.producer_id, batch.producer_epoch))
+    if not sequences:
+        return {}
+    if len(producers) > 1:
+        several = BrokerError(
+            Error.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
+        )
+        return dict.fromkeys(sequences, several)
+    protocol = ClientProtocol.WITHOUT_ABORTABLE
+    if request.version >= FIRST_THAT_ADDS_PARTITIONS:
+        protocol = ClientProtocol.WITH_IMPLICIT_ADDITION
+    elif request.version >= FIRST_WITH_ABORTABLE:
+        protocol = ClientProtocol.WITH_ABORTABLE
+    refused = await join_transaction(
+        node.transactions, node.config, transactional_id, producers.pop(), sequences, protocol
+    )
+    return {partition: _retriable(error, protocol) for partition, error in refused.items()}
+
+
+def _retriable(error: BrokerError, protocol: ClientProtocol) -> BrokerError:
+    """What a producer is told of a coordinator that cannot answer now: a code that producers of all ages retry."""
+    passes = error.error in UNDECIDED or (
+        error.error is Error.CONCURRENT_TRANSACTIONS and protocol is not ClientProtocol.WITH_IMPLICIT_ADDITION
+    )
+    if passes:
+        return BrokerError(
+            Error.NOT_ENOUGH_REPLICAS,
+            f"Unable to verify the partition has been added to the transaction. Underlying error: {error.error.name}",
+        )
+    if error.error is Error.INVALID_TXN_STATE:
+        return BrokerError(error.error, "Partition was not added to the transaction")
+    return error
 
 
 def _refusal(

@@ -64,6 +64,11 @@ class Producer:
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
         self.txn_first_offset = NO_OFFSET
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction of the producer is open here."""
+        return self.txn_first_offset != NO_OFFSET
+
 
 class Producers:
     """The producers of one log."""
@@ -81,6 +86,11 @@ class Producers:
         return len(self.by_id)
 
     # -- before the write -------------------------------------------------------------------------------------------
+
+    def in_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether a transaction is open here that a producer began in this epoch."""
+        producer = self.by_id.get(producer_id)
+        return producer is not None and producer.producer_epoch == producer_epoch and producer.in_transaction
 
     def find_duplicate(self, batch: RecordBatch) -> CachedBatch | None:
         """The cached batch that `batch` repeats."""
@@ -156,7 +166,7 @@ class Producers:
             if len(producer.batches) == CACHED_BATCHES:
                 del producer.batches[0]
             producer.batches.append(cached)
-        producer.last_timestamp = max(producer.last_timestamp, batch.max_timestamp)
+        producer.last_timestamp = batch.max_timestamp
         if batch.is_transactional and producer.txn_first_offset == NO_OFFSET:
             producer.txn_first_offset = base_offset
             if self.first_unstable_offset is None:
@@ -166,7 +176,7 @@ class Producers:
         """Account for a written marker. Gives the transaction that it ended; None for one without records here."""
         producer = self._enter(batch)
         producer.coordinator_epoch = max(producer.coordinator_epoch, marker.coordinator_epoch)
-        producer.last_timestamp = max(producer.last_timestamp, batch.max_timestamp)
+        producer.last_timestamp = batch.max_timestamp
         if producer.txn_first_offset == NO_OFFSET:
             return None
         ended = EndedTransaction(batch.producer_id, producer.txn_first_offset, offset)

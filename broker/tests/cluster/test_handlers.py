@@ -578,7 +578,5 @@ async def test_t35_an_idempotent_producer_gets_an_id_of_its_own(tmp_path: Path) 
 
 async def test_t35_what_gets_none(tmp_path: Path) -> None:
     async with cluster(tmp_path) as node:
-        assert identity(await ask(node, init(""))) == (42, -1, -1)
         assert identity(await ask(node, init(producer_id=3))) == (42, -1, -1)
         assert identity(await ask(node, init(epoch=3))) == (42, -1, -1)
-        assert identity(await ask(node, init("tx"))) == (15, -1, -1)

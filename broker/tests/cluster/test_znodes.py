@@ -87,6 +87,9 @@ def test_the_small_ones() -> None:
     assert znodes.ProducerIdBlockZNode.encode(znodes.ProducerIdBlock(1, 1000, 1999)) == (
         b'{"version":1,"broker":1,"block_start":"1000","block_end":"1999"}'
     )
+    assert znodes.FeatureZNode.encode({"transaction.version": 2}) == (
+        b'{"version":2,"status":1,"features":{"transaction.version":{"max_version_level":2}}}'
+    )
     assert znodes.DeleteTopicZNode.path("t") == "/admin/delete_topics/t"
 
 
@@ -125,6 +128,7 @@ DECODERS: list[Callable[[bytes], object]] = [
     znodes.ControllerEpochZNode.decode,
     znodes.ControllerZNode.decode,
     znodes.ProducerIdBlockZNode.decode,
+    znodes.FeatureZNode.decode,
     lambda data: znodes.BrokerZNode.decode(1, data),
     lambda data: znodes.TopicZNode.decode("t", data),
     lambda data: znodes.PartitionStateZNode.decode("t", 0, data),

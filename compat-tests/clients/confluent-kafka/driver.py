@@ -152,6 +152,7 @@ def open_consumer(
     group: str | None = None,
     instance: str | None = None,
     assignor: str = "range",
+    isolation: str = "read_uncommitted",
 ) -> None:
     """Open a consumer that subscribes to `topics` in `group`, or that reads the given [topic, partition]s."""
     settings: dict[str, Any] = {
@@ -160,6 +161,7 @@ def open_consumer(
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "partition.assignment.strategy": assignor,
+        "isolation.level": isolation,
         "session.timeout.ms": 10_000,
         "heartbeat.interval.ms": 500,
         "topic.metadata.refresh.interval.ms": 5_000,
@@ -191,7 +193,6 @@ def read_all(topic: str, timeout_s: float = 30) -> list[dict[str, Any]]:
             "group.id": "not a member",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "enable.partition.eof": True,
         }
     )
     records: list[dict[str, Any]] = []
@@ -361,6 +362,67 @@ def describe_group(group: str) -> dict[str, Any]:
 def delete_group(group: str) -> None:
     """Delete an empty group."""
     _one(_admin.delete_consumer_groups([group]))
+
+
+@operation
+def copy_in_transactions(source: str, copy: str, group: str, batch: int) -> int:
+    """Copy a topic in transactions of `batch` records with their offsets, every third one aborted and done again.
+
+    Return how many were committed.
+    """
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": _BOOTSTRAP,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+        }
+    )
+    producer = confluent_kafka.Producer({"bootstrap.servers": _BOOTSTRAP, "transactional.id": group})
+    producer.init_transactions(_TIMEOUT_S)
+    consumer.assign([confluent_kafka.TopicPartition(source, 0, 0)])
+    _, end = consumer.get_watermark_offsets(confluent_kafka.TopicPartition(source, 0), _TIMEOUT_S)
+    position = committed = rounds = 0
+    while position < end:
+        records = _some_records(consumer, min(batch, end - position))
+        rounds += 1
+        producer.begin_transaction()
+        for record in records:
+            producer.produce(copy, record.value(), record.key())
+        following = confluent_kafka.TopicPartition(source, 0, records[-1].offset() + 1)
+        producer.send_offsets_to_transaction([following], consumer.consumer_group_metadata(), _TIMEOUT_S)
+        if rounds % 3 == 0:
+            producer.abort_transaction(_TIMEOUT_S)
+            consumer.seek(confluent_kafka.TopicPartition(source, 0, records[0].offset()))
+        else:
+            producer.commit_transaction(_TIMEOUT_S)
+            position = following.offset
+            committed += 1
+    consumer.close()
+    return committed
+
+
+def _some_records(consumer: confluent_kafka.Consumer, count: int) -> list[confluent_kafka.Message]:
+    """Return the next `count` records."""
+    records: list[confluent_kafka.Message] = []
+    deadline = Deadline(_TIMEOUT_S)
+    while len(records) < count:
+        deadline.check(f"{len(records)} records")
+        message = consumer.poll(_POLL_S)
+        if message is not None:
+            records.append(_checked(message))
+    return records
+
+
+@operation
+def leave_open(topic: str, transactional_id: str) -> None:
+    """Begin a transaction with one record, and let go of it."""
+    producer = confluent_kafka.Producer({"bootstrap.servers": _BOOTSTRAP, "transactional.id": transactional_id})
+    producer.init_transactions(_TIMEOUT_S)
+    producer.begin_transaction()
+    producer.produce(topic, b"left")
+    producer.flush(_TIMEOUT_S)
 
 
 @operation

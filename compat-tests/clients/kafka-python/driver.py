@@ -160,6 +160,7 @@ def open_consumer(
     group: str | None = None,
     instance: str | None = None,
     assignor: str = "range",
+    isolation: str = "read_uncommitted",
 ) -> None:
     """Open a consumer that subscribes to `topics` in `group`, or that reads the given [topic, partition]s."""
     client = kafka.KafkaConsumer(
@@ -168,6 +169,7 @@ def open_consumer(
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         partition_assignment_strategy=[_ASSIGNORS[assignor]],
+        isolation_level=isolation,
         session_timeout_ms=10_000,
         heartbeat_interval_ms=500,
         metadata_max_age_ms=5_000,
@@ -425,6 +427,49 @@ def delete_group(group: str) -> None:
                 raise error(group)
     finally:
         admin.close()
+
+
+@operation
+def copy_in_transactions(source: str, copy: str, group: str, batch: int) -> int:
+    """Copy a topic in transactions of `batch` records with their offsets, every third one aborted and done again.
+
+    Return how many were committed.
+    """
+    consumer = kafka.KafkaConsumer(
+        bootstrap_servers=_BOOTSTRAP,
+        group_id=group,
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+        max_poll_records=batch,
+    )
+    producer = kafka.KafkaProducer(bootstrap_servers=_BOOTSTRAP, transactional_id=group)
+    producer.init_transactions()
+    [partition] = _partitions(consumer, source)
+    consumer.assign([partition])
+    consumer.seek(partition, 0)
+    end = consumer.end_offsets([partition])[partition]
+    deadline = Deadline(ACKNOWLEDGE_TIMEOUT_S)
+    committed = rounds = 0
+    while consumer.position(partition) < end:
+        deadline.check(f"{committed} transactions")
+        records = consumer.poll(_POLL_MS).get(partition, [])
+        if not records:
+            continue
+        rounds += 1
+        producer.begin_transaction()
+        for record in records:
+            producer.send(copy, record.value, record.key)
+        following = kafka.structs.OffsetAndMetadata(records[-1].offset + 1, "", -1)
+        producer.send_offsets_to_transaction({partition: following}, consumer.group_metadata())
+        if rounds % 3 == 0:
+            producer.abort_transaction()
+            consumer.seek(partition, records[0].offset)
+        else:
+            producer.commit_transaction()
+            committed += 1
+    producer.close()
+    consumer.close()
+    return committed
 
 
 @operation

@@ -93,15 +93,20 @@ def make_template(folder: Path, *, crash: bool) -> Template:
 
 
 def read(log: Log) -> Iterator[tuple[int, bytes]]:
-    """Offset and value of the records, up to the first that cannot be read."""
-    offset = log.log_start_offset
+    """Offset and value of the records, up to the first that cannot be read.
+
+    As a consumer does, it passes over what lies before its position: a batch's offset is outside its CRC, and segments
+    are not looked through after a clean stop.
+    """
+    offset = position = log.log_start_offset
     try:
         while (piece := log.read(offset, EVERYTHING, log.log_end_offset, at_least_one=True)) is not None:
             data = memoryview(piece.read_bytes())
-            for position, batch in iter_batches(data):
-                for record in read_records(data[position : position + batch.size]):
-                    if record.offset >= log.log_start_offset:
+            for start, batch in iter_batches(data):
+                for record in read_records(data[start : start + batch.size]):
+                    if record.offset >= position:
                         yield record.offset, record.value or b""
+                        position = record.offset + 1
             if piece.next_offset <= offset:
                 return
             offset = piece.next_offset

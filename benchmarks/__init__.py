@@ -15,14 +15,15 @@ alike from whatever else the machine does. How much that was is measured for eac
     load.py             sends frames, and takes replies with as little CPU as can be
     tools.py            Kafka's own performance tools, and librdkafka
     groups.py           members of groups
-    rows.py patterns.py crowds.py transactions.py    what one row of the table does
+    rows.py patterns.py crowds.py cleaning.py transactions.py    what one row of the table does
     catalogue.py        which rows there are
     machine.py          what is measured on, and what others take of it
     results.py          medians, spread, ratios; JSON
     report.py chart.py  table, Markdown, SVG
 
 Results go to `build/benchmarks`, which is thrown away; those that the README tells are kept in `benchmarks/results`.
-All rows take about four minutes a round with two brokers, so a quarter of an hour by default; `--quick` takes two.
+All rows take about five minutes a round with two brokers, and what Kafka needs to start with 10,000 partitions;
+`--quick` takes two minutes in all.
 
 Kafka's jars come from the compatibility tests' cache (`compat-tests/harness`), which fetches them the first time.
 """

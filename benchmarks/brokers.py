@@ -17,8 +17,8 @@ from harness.versions import KAFKA_4, KFAKE
 
 from benchmarks.client import Client
 
-START_TIMEOUT_S = 90
-STOP_TIMEOUT_S = 60
+START_TIMEOUT_S = 300
+STOP_TIMEOUT_S = 300
 PROBE_EVERY_S = 0.002
 """How often a starting broker is asked whether it serves: what a start time is exact to."""
 
@@ -38,20 +38,24 @@ KAFKA_JVM = (
 TREE = Path(__file__).parent.parent
 """The sources that these benchmarks belong to."""
 
+CLEANER_BACKOFF_MS = "100"
+"""How often both look for a log to clean, so that a row about that need not wait for them to look."""
+
 CLOCK_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 Settings = Mapping[str, str]
 
-IGNORED_TOPIC_SETTINGS = {"kfake": {"flush.messages"}}
+IGNORED_TOPIC_SETTINGS = {"kfake": {"flush.messages", "min.cleanable.dirty.ratio"}}
 """What a broker takes and does not heed: a row that is about it says nothing of that broker."""
 
 
 class Broker:
     """A running broker on 127.0.0.1."""
 
-    def __init__(self, name: str, port: int, child: Child, start_s: float, start: "Start") -> None:
+    def __init__(self, name: str, port: int, child: Child, start_s: float, data: Path, start: "Start") -> None:
         self.name = name
+        self.data = data
         self.port = port
         self.start_s = start_s
         """From the start of the process to the first answer to Metadata."""
@@ -87,6 +91,10 @@ class Broker:
             if int(stat[3]) == self._child.pid:
                 yield int(entry), stat
 
+    def kill(self) -> None:
+        """End the broker as a crash would."""
+        self._child.kill()
+
     def stop(self) -> None:
         """End the broker."""
         if not self._child.ended(0):
@@ -100,7 +108,12 @@ Start = Callable[[Path, Settings], Broker]
 def start_odradek(folder: Path, settings: Settings, *, tree: Path = TREE, name: str = "odradek") -> Broker:
     """Odradek from the sources in `tree`."""
     port = free_port()
-    overrides = {"listeners": f"PLAINTEXT://127.0.0.1:{port}", "log.dirs": str(folder / "data"), **settings}
+    overrides = {
+        "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "log.dirs": str(folder / "data"),
+        "log.cleaner.backoff.ms": CLEANER_BACKOFF_MS,
+        **settings,
+    }
     command: list[str | Path] = [executable, "-m", "odradek", "serve"]
     for key, value in overrides.items():
         command += ["--override", f"{key}={value}"]
@@ -119,6 +132,7 @@ def start_kafka(folder: Path, settings: Settings) -> Broker:
         "controller.listener.names": "CONTROLLER",
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
         "log.dirs": str(folder / "data"),
+        "log.cleaner.backoff.ms": CLEANER_BACKOFF_MS,
         # One node can hold one replica.
         "offsets.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "1",
@@ -132,7 +146,7 @@ def start_kafka(folder: Path, settings: Settings) -> Broker:
     java = [require_program("java"), *KAFKA_JVM, "-cp", f"{jars(f'kafka-{KAFKA_4}')}/*"]
     cluster_id = "b2RyYWRlay1iZW5jaG1hcg"
     run(
-        [*java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", path],
+        [*java, "kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", cluster_id, "-c", path],
         check=True,
         stdout=DEVNULL,
         stderr=DEVNULL,
@@ -165,7 +179,7 @@ def _serve(
     except BaseException:
         child.kill()
         raise
-    return Broker(name, port, child, time.perf_counter() - started, start)
+    return Broker(name, port, child, time.perf_counter() - started, folder / "data", start)
 
 
 def _wait_until_serving(child: Child, port: int, deadline: float) -> None:

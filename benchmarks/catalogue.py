@@ -6,6 +6,7 @@ A batch size of 0 stands for one record in each batch.
 from functools import partial
 
 from benchmarks import frames
+from benchmarks.cleaning import Compaction
 from benchmarks.crowds import Connections, Consumers
 from benchmarks.load import list_offsets_check, metadata_check
 from benchmarks.patterns import EARLIEST, LATEST, BesideFlood, BesideSlow, IdleQuery, SparkReads
@@ -17,6 +18,7 @@ from benchmarks.rows import (
     EndToEnd,
     Fetch,
     JavaEndToEnd,
+    ManyPartitions,
     Memory,
     Produce,
     Row,
@@ -118,10 +120,17 @@ JAVA: tuple[Row, ...] = (
 CROWDS: tuple[Row, ...] = (
     Connections("10,000 connections", 10_000),
     Consumers("1,000 consumers in 100 groups", 100, 10),
+    ManyPartitions("10,000 partitions of 5 KB", 10_000),
+)
+
+CLEANING: tuple[Row, ...] = (
+    Compaction("compact 16 KiB of 100 B", 6_000, 16 * KIB, 100),
+    Compaction("compact 16 KiB of 1 KB", 12_000, 16 * KIB, 1000),
 )
 
 FOOTPRINT: tuple[Row, ...] = (Start("start"), Memory("after the load"))
 
-ROWS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + PATTERNS + CLIENTS + JAVA + CROWDS + FOOTPRINT
+ROWS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + PATTERNS + CLIENTS + JAVA + CLEANING + CROWDS + FOOTPRINT
 QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA + CROWDS)
-"""Those that need no JVM for the client, whose start takes longer than its load, and no thousands of connections."""
+"""Those that need no JVM for the client, whose start takes longer than its load, and no thousands of
+connections or partitions."""

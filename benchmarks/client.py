@@ -3,13 +3,18 @@
 import socket
 import time
 from collections.abc import Mapping, Sequence
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from odradek_protocol.connection import ClientConnection
 from odradek_protocol.errors import Error
 from odradek_protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from odradek_protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from odradek_protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from odradek_protocol.messages.init_producer_id import InitProducerIdRequest
 from odradek_protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from odradek_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -21,6 +26,8 @@ TOPIC_CONFIG = {"file.delete.delay.ms": "1000"}
 """A deleted topic leaves the disk at once, so that the runs do not fill it."""
 
 LATEST = -1
+TOPIC = 2
+"""A kind of resource."""
 
 
 class Client:
@@ -66,7 +73,7 @@ class Client:
         reply: MetadataResponse = self.call(MetadataRequest(topics=wanted, allow_auto_topic_creation=False), 9)
         return reply
 
-    def create_topic(self, name: str, partitions: int, settings: Mapping[str, str]) -> None:
+    def create_topic(self, name: str, partitions: int, settings: Mapping[str, str] = MappingProxyType({})) -> None:
         """Make a topic, and wait until each of its partitions has a leader that serves."""
         configs = [CreatableTopicConfig(name=key, value=value) for key, value in {**TOPIC_CONFIG, **settings}.items()]
         topic = CreatableTopic(
@@ -84,6 +91,13 @@ class Client:
         reply = self.call(ListOffsetsRequest(replica_id=-1, topics=[asked]), 5)
         code: int = reply.topics[0].partitions[0].error_code
         return code
+
+    def alter_topic(self, name: str, key: str, value: str) -> None:
+        """Give a topic a setting."""
+        configs = [AlterableConfig(name=key, config_operation=0, value=value)]
+        resource = AlterConfigsResource(resource_type=TOPIC, resource_name=name, configs=configs)
+        reply = self.call(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
+        _check(f"setting {key} of {name}", reply.responses[0].error_code)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic."""

@@ -76,6 +76,19 @@ def make_batch(count: int, record_bytes: int, codec: Codec = Codec.NONE, produce
     )
 
 
+def make_keyed_batch(first_key: int, count: int, record_bytes: int) -> bytearray:
+    """A batch of `count` records with keys that follow one another."""
+    values = text(count * record_bytes)
+    now_ms = time.time_ns() // 1_000_000
+    starts = range(0, len(values), record_bytes)
+    return build_batch(
+        [
+            NewRecord(b"key-%010d" % key, values[start : start + record_bytes], timestamp_ms=now_ms)
+            for key, start in enumerate(starts, first_key)
+        ]
+    )
+
+
 def produce(topic: str, partitions: Sequence[int], batch: bytearray, acks: int) -> bytearray:
     """A Produce of `batch` to each of `partitions`."""
     data = [PartitionProduceData(index=index, records=memoryview(batch)) for index in partitions]

@@ -21,7 +21,7 @@ from benchmarks.load import (
     paced,
     produce_check,
 )
-from benchmarks.rows import ACKS_ALL, Figures, Row, cost_of, made_topic, percentiles
+from benchmarks.rows import ACKS_ALL, Figures, Row, cost_of, percentiles, temporary_topic
 
 LATEST = -1
 EARLIEST = -2
@@ -47,7 +47,7 @@ class SparkReads(Row):
     def run(self, broker: Broker, share: float) -> Figures:
         rounds = int(self.requests * share) // (3 * self.connections)
         batch = frames.make_batch(self.records, self.record_bytes)
-        with made_topic(broker) as topic:
+        with temporary_topic(broker) as topic:
             filling = itertools.repeat(frames.produce(topic, [0], batch, 1), self.batches)
             drive([Requests(broker.port, filling, 5, produce_check(topic))])
             check = list_offsets_check(topic, 1)
@@ -82,7 +82,7 @@ class IdleQuery(Row):
     seconds: float = 4
 
     def run(self, broker: Broker, share: float) -> Figures:
-        with made_topic(broker) as topic:
+        with temporary_topic(broker) as topic:
             made = [frames.list_offsets(topic, timestamp) for timestamp in (EARLIEST, LATEST)]
             requests = int(self.requests_per_s * self.seconds * share)
             cpu_s = broker.cpu_s()
@@ -105,7 +105,7 @@ class BesideFlood(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         requests = int(self.requests * share)
-        with made_topic(broker) as topic, made_topic(broker) as flooded, _flood(broker.port, flooded):
+        with temporary_topic(broker) as topic, temporary_topic(broker) as flooded, _flood(broker.port, flooded):
             frame = frames.produce(topic, [0], frames.make_batch(1, self.record_bytes), ACKS_ALL)
             exchange = Requests(broker.port, itertools.repeat(frame, requests), 1, produce_check(topic))
             drive([exchange])
@@ -155,7 +155,7 @@ class BesideSlow(Row):
         count = frames.records_in(self.batch_bytes, self.record_bytes)
         batch = frames.make_batch(count, self.record_bytes)
         passes = max(int(self.passes * share), 1)
-        with made_topic(broker) as topic, ExitStack() as stack:
+        with temporary_topic(broker) as topic, ExitStack() as stack:
             filling = itertools.repeat(frames.produce(topic, [0], batch, 1), self.batches)
             drive([Requests(broker.port, filling, 5, produce_check(topic))])
             asked = frames.fetch(topic, [0], partition_max_bytes=SLOW_BYTES) * SLOW_FETCHES

@@ -1,16 +1,19 @@
 """What the rows of the table do: each runs one load against one broker, and gives what that cost.
 
-Rows of very many clients are in `crowds`, of what certain clients do in `patterns`, of transactions in `transactions`.
+Rows of very many clients are in `crowds`, of what certain clients do in `patterns`, of transactions in `transactions`,
+of compaction in `cleaning`.
 """
 
 import itertools
 import statistics
 import tempfile
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from benchmarks import frames, tools
 from benchmarks.brokers import IGNORED_TOPIC_SETTINGS, Broker
@@ -27,6 +30,9 @@ ACKS_ALL = -1
 ON_DISK = ("flush.messages", "1")
 """The topic's setting for `log.flush.interval.messages=1`: acknowledged means on the disk."""
 
+MANY_TIMEOUT_S = 600.0
+"""How long a broker may take to make a topic of many partitions."""
+
 _numbers = itertools.count(1)
 
 
@@ -42,14 +48,16 @@ class Row(ABC):
 
 
 @contextmanager
-def made_topic(broker: Broker, partitions: int = 1, *settings: tuple[str, str]) -> Iterator[str]:
+def temporary_topic(
+    broker: Broker, partitions: int = 1, settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[str]:
     """A topic for one run. The names are all of one length, as the length of a name is a part of the load."""
-    ignored = IGNORED_TOPIC_SETTINGS.get(broker.name, set()) & dict(settings).keys()
+    ignored = IGNORED_TOPIC_SETTINGS.get(broker.name, set()) & settings.keys()
     if ignored:
-        raise RuntimeError(f"it does not heed {', '.join(ignored)}")
+        raise RuntimeError(f"it does not heed {', '.join(sorted(ignored))}")
     name = f"benchmark-{next(_numbers):06}"
     with Client(broker.port) as client:
-        client.create_topic(name, partitions, dict(settings))
+        client.create_topic(name, partitions, settings)
     try:
         yield name
     finally:
@@ -63,7 +71,7 @@ def cost_of(unit: str, count: int, seconds: float, cpu_s: float) -> Figures:
 
 
 def percentiles(latencies_s: Sequence[float]) -> Figures:
-    """The median and the tail of latencies."""
+    """The median and the tail, in ms."""
     cuts = statistics.quantiles(latencies_s, n=1000)
     return {"p50_ms": cuts[499] * 1e3, "p99_ms": cuts[989] * 1e3, "p99.9_ms": cuts[998] * 1e3}
 
@@ -89,7 +97,7 @@ class Produce(Row):
     def run(self, broker: Broker, share: float) -> Figures:
         requests = max(int(self.requests * share) // self.connections, 1)
         count = frames.records_in(self.batch_bytes, self.record_bytes)
-        with made_topic(broker, self.partitions, *self.settings) as topic:
+        with temporary_topic(broker, self.partitions, dict(self.settings)) as topic:
             exchanges = [
                 Requests(
                     broker.port, self._frames(broker, topic, requests, count), self.in_flight, produce_check(topic)
@@ -142,7 +150,7 @@ class Fetch(Row):
         count = frames.records_in(self.batch_bytes, self.record_bytes)
         batch = frames.make_batch(count, self.record_bytes, self.codec)
         passes = max(int(self.passes * share), 1)
-        with made_topic(broker, self.partitions) as topic:
+        with temporary_topic(broker, self.partitions) as topic:
             made = [frames.produce(topic, [index], batch, 1) for index in range(self.partitions)]
             filling = itertools.chain.from_iterable(itertools.repeat(made, self.batches))
             drive([Requests(broker.port, filling, 5, produce_check(topic))])
@@ -178,7 +186,7 @@ class SmallRequests(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         requests = int(self.requests * share) // self.connections
-        with made_topic(broker, self.partitions) as topic:
+        with temporary_topic(broker, self.partitions) as topic:
             frame, check = self.frame(topic), self.check(topic, self.partitions)
             exchanges = [
                 Requests(broker.port, itertools.repeat(frame, requests), self.in_flight, check)
@@ -199,7 +207,7 @@ class EndToEnd(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         messages = int(self.messages * share)
-        with made_topic(broker) as topic:
+        with temporary_topic(broker) as topic:
             frame = frames.produce(topic, [0], frames.make_batch(1, self.record_bytes), ACKS_ALL)
             cpu_s = broker.cpu_s()
             latencies_s = end_to_end(broker.port, topic, frame, messages)
@@ -216,7 +224,7 @@ class JavaEndToEnd(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         messages = int(self.messages * share)
-        with made_topic(broker) as topic:
+        with temporary_topic(broker) as topic:
             cpu_s = broker.cpu_s()
             average_ms, *_ = tools.java_end_to_end(broker.address, topic, messages, self.record_bytes)
             cpu_s = broker.cpu_s() - cpu_s
@@ -235,7 +243,7 @@ class ClientProduce(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         records = int(self.records * share)
-        with made_topic(broker, self.partitions) as topic:
+        with temporary_topic(broker, self.partitions) as topic:
             cpu_s = broker.cpu_s()
             if self.java:
                 per_s = tools.java_produce(broker.address, topic, records, self.record_bytes, self.properties)
@@ -262,7 +270,7 @@ class ClientConsume(Row):
         count = frames.records_in(self.batch_bytes, self.record_bytes)
         batch = frames.make_batch(count, self.record_bytes)
         records = batches * self.partitions * count
-        with made_topic(broker, self.partitions) as topic:
+        with temporary_topic(broker, self.partitions) as topic:
             made = [frames.produce(topic, [index], batch, 1) for index in range(self.partitions)]
             filling = itertools.chain.from_iterable(itertools.repeat(made, batches))
             drive([Requests(broker.port, filling, 5, produce_check(topic))])
@@ -291,6 +299,57 @@ class Start(Row):
             finally:
                 started.stop()
         return {"start_s": started.start_s, "memory_mb": memory_mb, "memory_connections_mb": idle_mb}
+
+
+@dataclass(frozen=True)
+class ManyPartitions(Row):
+    """A broker of its own with many partitions, each with one batch: made, stopped, started, killed, started again."""
+
+    partitions: int
+    topics: int = 10
+    batch_bytes: int = 5000
+    record_bytes: int = 100
+
+    def run(self, broker: Broker, share: float) -> Figures:  # noqa: ARG002 - fewer would be another row
+        with tempfile.TemporaryDirectory(prefix="odradek-benchmark-") as folder:
+            started = broker.another(Path(folder), {})
+            try:
+                create_s = self._fill(started)
+                memory_mb = started.memory_mb()
+                stop_s = _seconds(started.stop)
+                started = broker.another(Path(folder), {})
+                clean_start_s = started.start_s
+                started.kill()
+                started = broker.another(Path(folder), {})
+                crash_start_s = started.start_s
+            finally:
+                started.stop()
+        return {
+            "create_s": create_s,
+            "memory_mb": memory_mb,
+            "stop_s": stop_s,
+            "clean_start_s": clean_start_s,
+            "crash_start_s": crash_start_s,
+        }
+
+    def _fill(self, broker: Broker) -> float:
+        """Make the partitions and write to them; how long the first took."""
+        each = self.partitions // self.topics
+        names = [f"benchmark-{number:06}" for number in range(self.topics)]
+        with Client(broker.port, MANY_TIMEOUT_S) as client:
+            create_s = _seconds(lambda: [client.create_topic(name, each) for name in names])
+        count = frames.records_in(self.batch_bytes, self.record_bytes)
+        batch = frames.make_batch(count, self.record_bytes)
+        for name in names:
+            made = [frames.produce(name, range(first, first + 100), batch, 1) for first in range(0, each, 100)]
+            drive([Requests(broker.port, iter(made), 2, produce_check(name))])
+        return create_s
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
 
 
 @dataclass(frozen=True)

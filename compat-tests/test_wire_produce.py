@@ -171,6 +171,20 @@ class TestProduce:
         fetch(wire, name, 1)
         fetch(wire, name, 0, version=4)
 
+    @pytest.mark.parametrize("wanted", ["snappy", "lz4"])
+    @compared("beside_kafka_4")
+    def test_t28_the_topics_codec_and_the_limit_before_and_after(self, wire: Wire, name: str, wanted: str) -> None:
+        wire.create_topic(name, compression_type=wanted, max_message_bytes="3000")
+        plain = batch(b"a" * 2000, b"b", b"c")[HEADER_BYTES:]
+        large = batch(b"a" * 4000)[HEADER_BYTES:]
+        for codec, compress in ((0, bytes), (1, functools.partial(gzip.compress, mtime=0)), (4, zstandard.compress)):
+            wire.produce(name, batch(b"a" * 2000, b"b", b"c", body=compress(plain), attributes=codec))
+            wire.produce(name, batch(b"a" * 4000, body=compress(large), attributes=codec))
+            wire.produce(name, batch(b"a" * 2000, b"b", body=compress(plain), attributes=codec))
+            wire.produce(name, batch(b"a", body=compress(b"nonsense"), attributes=codec))
+        for timestamp in (NOW_MS + 1, -3, -4, -5, -1):
+            list_offsets(wire, 9, name, timestamp)
+
 
 class TestIdempotence:
     @pytest.mark.parametrize(

@@ -109,10 +109,12 @@ def adopt(config: BrokerConfig, topics: Mapping[str, DescribedTopic]) -> None:
         config.topic_config(topic.configs)
     logs = LogStore.open(config.log_dirs, config, config.node_id, Clock())
     try:
+        for folder in logs.folders:
+            if not folder.online:
+                raise AdoptionError(f"{folder.path} cannot be read: {folder.failed}")
         if logs.cluster_id is None:
-            raise AdoptionError(
-                f"{', '.join(logs.folders)}: no meta.properties with a cluster.id, so no broker's folder"
-            )
+            paths = ", ".join(folder.path for folder in logs.folders)
+            raise AdoptionError(f"{paths}: no meta.properties with a cluster.id, so no broker's folder")
         operations: list[Operation] = [Create(ClusterIdZNode.path, ClusterIdZNode.encode(logs.cluster_id))]
         adopted = [
             operation
@@ -122,7 +124,7 @@ def adopt(config: BrokerConfig, topics: Mapping[str, DescribedTopic]) -> None:
         block = _used_producer_ids(logs.logs.values(), config.node_id)
         if block is not None:
             operations.append(SetData(ProducerIdBlockZNode.path, ProducerIdBlockZNode.encode(block)))
-        trio.run(_write, Path(logs.folders[0]) / METADATA_FILE, [*operations, *adopted])
+        trio.run(_write, Path(logs.folders[0].path) / METADATA_FILE, [*operations, *adopted])
     finally:
         logs.close()
 

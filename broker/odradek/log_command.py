@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from odradek.log import checkpoints
 from odradek.log.files import Files
+from odradek.log.folder import CLEAN_SHUTDOWN_FILE
 from odradek.log.inspection import (
     Damage,
     Entry,
@@ -22,7 +23,6 @@ from odradek.log.inspection import (
 )
 from odradek.log.recover import parse_directory_name
 from odradek.log.segment import INDEX_SUFFIXES, file_name
-from odradek.log.store import CLEAN_SHUTDOWN_FILE
 
 __all__ = ["inspect"]
 

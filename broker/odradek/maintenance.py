@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 ROLLED_MS = 1_000
 """How often to look for segments that were rolled and are not on the disk yet: soon, as recovery begins before them."""
 
+PURGE_MS = 1_000
+"""How long at the most until files that were deleted without a delay are removed."""
+
 LONGEST_SLEEP_MS = 86_400_000
 """Settings that mean "never" are larger than any clock takes."""
 
@@ -55,6 +58,7 @@ async def maintain(node: "Node") -> None:
         ):
             nursery.start_soon(_for_each, node, period, work)
         nursery.start_soon(_checkpoint, node)
+        nursery.start_soon(_purge, node)
 
 
 async def _for_each(node: "Node", period_ms: Callable[[], int], work: Callable[[Partition], Awaitable[None]]) -> None:
@@ -69,7 +73,7 @@ async def _for_each(node: "Node", period_ms: Callable[[], int], work: Callable[[
 
 
 async def _checkpoint(node: "Node") -> None:
-    """Write down how far the logs are on the disk and where they start, and remove what deleted logs left behind."""
+    """Write down how far the logs are on the disk and where they start."""
     config = node.config
     while True:
         period_ms = min(
@@ -78,6 +82,18 @@ async def _checkpoint(node: "Node") -> None:
         await trio.sleep(period_ms / 1000)
         try:
             await trio.to_thread.run_sync(node.logs.checkpoint, node.partitions.high_watermarks())
-            await trio.to_thread.run_sync(node.logs.purge)
         except OSError as error:
             log.warning("checkpoints could not be written: %s", error)
+
+
+async def _purge(node: "Node") -> None:
+    """Remove the files of deleted segments and logs when `file.delete.delay.ms` is over."""
+    while True:
+        due_ms, now_ms = node.logs.next_deletion_ms, node.clock.now_ms()
+        if due_ms is None or due_ms > now_ms:
+            await trio.sleep(PURGE_MS / 1000 if due_ms is None else min(due_ms - now_ms, PURGE_MS) / 1000)
+            continue
+        try:
+            await trio.to_thread.run_sync(node.logs.purge)
+        except OSError as error:
+            log.warning("deleted files could not be removed: %s", error)

@@ -120,7 +120,9 @@ class Partition:
             waiter.wake()
 
     def check_leader(self) -> None:
-        """Raise NOT_LEADER_OR_FOLLOWER unless this broker leads."""
+        """Raise NOT_LEADER_OR_FOLLOWER unless this broker leads, KAFKA_STORAGE_ERROR when its log has failed."""
+        if self.log.failed is not None:
+            raise BrokerError(Error.KAFKA_STORAGE_ERROR, f"{self.log.directory}: {self.log.failed}")
         if not self.is_leader:
             raise BrokerError(Error.NOT_LEADER_OR_FOLLOWER, f"broker {self.node_id} does not lead {self!r}")
 

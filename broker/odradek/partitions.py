@@ -1,4 +1,7 @@
-"""Every partition that this broker has, found by name or by topic id, and kept in step with the cluster's metadata."""
+"""Every partition that this broker has, found by name or by topic id, and kept in step with the cluster's metadata.
+
+A partition whose log lay in a folder that is offline is offline itself: asking for it is a KAFKA_STORAGE_ERROR.
+"""
 
 import os
 from collections import defaultdict
@@ -9,12 +12,13 @@ import trio
 
 from odradek.group_commit import FlushRounds
 from odradek.partition import Partition
+from odradek_protocol.errors import BrokerError, Error
 
 if TYPE_CHECKING:
     from odradek.clock import Clock
     from odradek.cluster.view import TopicView
     from odradek.config import BrokerConfig
-    from odradek.log.store import LogStore
+    from odradek.log.store import Folder, LogStore
 
 __all__ = ["Partitions"]
 
@@ -37,17 +41,50 @@ class Partitions:
         self._flush_rounds: defaultdict[str, FlushRounds] = defaultdict(FlushRounds)
         self._by_name: dict[tuple[str, int], Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
+        self._offline: dict[tuple[str | bytes, int], str] = {}
+        """The topics of those that are offline, by name and by topic id."""
         self.on_leader: list[Callable[[Partition], None]] = []
         self.on_resign: list[Callable[[Partition], None]] = []
         self.on_removed: list[Callable[[str], Awaitable[None]]] = []
 
     def get(self, topic: str, index: int) -> Partition | None:
-        """The partition of that name, or None when this broker has no replica of it."""
-        return self._by_name.get((topic, index))
+        """The partition of that name, or None when this broker has no replica of it. Raises KAFKA_STORAGE_ERROR."""
+        partition = self._by_name.get((topic, index))
+        if partition is None:
+            self._check_online(topic, index)
+        return partition
 
     def get_by_id(self, topic_id: bytes, index: int) -> Partition | None:
-        """The partition of the topic with that id, or None when this broker has no replica of it."""
-        return self._by_id.get((topic_id, index))
+        """The partition of the topic with that id, or None when this broker has no replica of it.
+
+        Raises KAFKA_STORAGE_ERROR.
+        """
+        partition = self._by_id.get((topic_id, index))
+        if partition is None:
+            self._check_online(topic_id, index)
+        return partition
+
+    def _check_online(self, topic: str | bytes, index: int) -> None:
+        if (topic, index) in self._offline:
+            raise BrokerError(Error.KAFKA_STORAGE_ERROR, "the partition's log is in a folder that is offline")
+
+    def offline(self, topic: "TopicView") -> frozenset[int]:
+        """Which of a topic's partitions, all of which were made before, have their logs in a folder that is offline."""
+        here = (index for index, state in enumerate(topic.partitions) if self._node_id in state.replicas)
+        return frozenset(index for index in here if self._logs.is_missing(topic.name, index))
+
+    def take_offline(self, folder: "Folder") -> set[str]:
+        """Serve the partitions in a folder that failed no longer; gives the names of their topics."""
+        gone = [one for one in self._by_name.values() if self._logs.folder_of(one.log) is folder]
+        self._logs.drop(folder)
+        for partition in gone:
+            self._forget(partition)
+            self._note_offline(partition.topic, partition.topic_id, partition.index)
+            self._resign(partition)
+        return {partition.topic for partition in gone}
+
+    def _note_offline(self, topic: str, topic_id: bytes, index: int) -> None:
+        self._offline[topic, index] = self._offline[topic_id, index] = topic
 
     def all(self) -> Iterable[Partition]:
         """All of them; the collection may change at an `await`."""
@@ -67,6 +104,9 @@ class Partitions:
             if self._node_id not in state.replicas:
                 continue
             partition = self._by_name.get((topic.name, index))
+            if partition is None and self._node_id in state.offline:
+                self._note_offline(topic.name, topic.topic_id, index)
+                continue
             if partition is None:
                 log = self._logs.get_or_create(topic.name, index, topic.topic_id, config)
                 rounds = self._flush_rounds[os.path.dirname(log.directory)]
@@ -99,13 +139,17 @@ class Partitions:
     async def remove(self, topic: str) -> None:
         """Stop serving the partitions of `topic` and delete their logs; the files go after `file.delete.delay.ms`."""
         for partition in [one for one in self._by_name.values() if one.topic == topic]:
-            del self._by_name[topic, partition.index]
-            del self._by_id[partition.topic_id, partition.index]
+            self._forget(partition)
             self._resign(partition)
             self._logs.delete(partition.log)
             await trio.lowlevel.checkpoint()
+        self._offline = {key: name for key, name in self._offline.items() if name != topic}
         for call in self.on_removed:
             await call(topic)
+
+    def _forget(self, partition: Partition) -> None:
+        del self._by_name[partition.topic, partition.index]
+        del self._by_id[partition.topic_id, partition.index]
 
     def _resign(self, partition: Partition) -> None:
         led = partition.is_leader

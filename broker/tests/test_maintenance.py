@@ -16,11 +16,6 @@ from odradek_protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from odradek_protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 
 AT_ONCE = {"log.initial.task.delay.ms": "0"}
 DAY_MS = 86_400_000
@@ -37,13 +32,6 @@ def wait_until(condition: Callable[[], bool]) -> None:
     """Look again and again; the test's own time limit ends it."""
     while not condition():
         time.sleep(0.005)
-
-
-def alter_topic(client: WireClient, topic: str, name: str, value: str) -> None:
-    config = AlterableConfig(name=name, config_operation=0, value=value)
-    resource = AlterConfigsResource(resource_type=2, resource_name=topic, configs=[config])
-    reply = client.call(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
-    assert reply.responses[0].error_code == 0
 
 
 class TestFlush:
@@ -114,9 +102,9 @@ class TestRetention:
             client.create_topic("t", retention_ms="-1", file_delete_delay_ms="0")
             client.produce("t", batch(b"a", timestamps=[now_ms() - DAY_MS]))
             log = partition(broker, "t").log
-            alter_topic(client, "t", "retention.ms", str(2 * DAY_MS))
+            client.alter_topic("t", "retention.ms", str(2 * DAY_MS))
             assert log.log_start_offset == 0
-            alter_topic(client, "t", "retention.ms", str(DAY_MS // 2))
+            client.alter_topic("t", "retention.ms", str(DAY_MS // 2))
             wait_until(lambda: log.log_start_offset == 1)
             assert client.fetch("t", 0).error_code == Error.OFFSET_OUT_OF_RANGE
             assert client.produce("t", batch(b"b")).base_offset == 1
@@ -143,8 +131,8 @@ def test_checkpoints_tell_where_logs_start_and_what_is_on_the_disk(tmp_path: Pat
             wait_until(lambda file=file, line=line: file.exists() and line in file.read_text().splitlines())  # type: ignore[misc]
 
 
-def test_the_folders_of_deleted_topics_go(tmp_path: Path) -> None:
-    settings = {**AT_ONCE, "log.flush.offset.checkpoint.interval.ms": "5", "log.segment.delete.delay.ms": "0"}
+def test_the_folders_of_deleted_topics_go_when_their_delay_is_over(tmp_path: Path) -> None:
+    settings = {**AT_ONCE, "log.segment.delete.delay.ms": "500"}
     with Broker(settings, folder=tmp_path) as broker, WireClient(broker.port) as client:
         client.create_topic("t")
         client.produce("t", batch(b"a"))

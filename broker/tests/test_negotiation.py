@@ -33,13 +33,10 @@ def test_t01_api_versions_at_an_unknown_version(client: WireClient) -> None:
     assert api_versions(client).error_code == 0, "the connection goes on"
 
 
-def test_t03_produce_is_advertised_from_0_and_served_from_3(broker: Broker, client: WireClient) -> None:
+def test_t03_produce_and_fetch_are_advertised_from_0(client: WireClient) -> None:
+    """Releases of librdkafka take a first version above 0 of Produce for a broker that cannot compress."""
     ranges = {one.api_key: (one.min_version, one.max_version) for one in api_versions(client).api_keys}
-    assert ranges[0] == (0, 13)
-    assert ranges[1] == (4, 18)
-    with WireClient(broker.port) as other:
-        other.send_frame(request_header(0, 2, 1, "probe", flexible=False) + b"\0\1\0\0\0\0\0\0\0\0")
-        assert other.is_closed_by_broker()
+    assert (ranges[0], ranges[1]) == ((0, 13), (0, 18))
 
 
 def minimal(kind: type[Struct]) -> Struct:

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from harness.target import Target
 
 
-def python_driver(environment: str, client: str) -> Driver:
-    """Return `clients/<client>/driver.py`, run in the environment of `versions.PYTHON` that holds its library."""
+def python_driver(environment: str, client: str, script: str = "driver.py") -> Driver:
+    """Return `clients/<client>/<script>`, run in the environment of `versions.PYTHON` that holds its library."""
     env = {"PYTHONPATH": str(CLIENTS / "serving"), "PYTHONUNBUFFERED": "1"}
-    return Driver([python_with(environment), CLIENTS / client / "driver.py"], env)
+    return Driver([python_with(environment), CLIENTS / client / script], env)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from harness.process import is_readable
 from harness.versions import KAFKA_3
 
 _LAUNCHER = Path(__file__).parent / "ToolLauncher.java"
+OLD_CLIENT = Path(__file__).parent / "OldClient.java"
 _JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 _TOOLS = {

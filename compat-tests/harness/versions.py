@@ -8,6 +8,7 @@ KAFKA_3: Final = "3.9.1"  # the last line with ZooKeeper, and the one that speak
 KAFKA_4: Final = "4.3.1"
 SPARK: Final = "4.0.0"  # the newest for which the connector and its token provider are both published
 
+OLD_JAVA: Final = ("0.9.0.1", "0.10.2.2")  # clients of record formats 0 and 1
 JAVA_CLIENTS: Final = (KAFKA_4, KAFKA_3, "2.8.2")
 JAVA_CLIENTS_BEFORE_2: Final = ("1.1.1", "0.11.0.3")  # the last is the first with record format v2
 _JACKSON: Final = "com.fasterxml.jackson.core:jackson-databind:2.19.2"
@@ -24,6 +25,7 @@ JARS: Final[dict[str, tuple[tuple[str, bool], ...]]] = {
         (f"org.apache.kafka:kafka_2.13:{KAFKA_4}", True),
         (f"org.apache.kafka:kafka-tools:{KAFKA_4}", True),
     ),
+    **{f"kafka-clients-{release}": ((f"org.apache.kafka:kafka-clients:{release}", True),) for release in OLD_JAVA},
     **{
         f"java-{version}": ((f"org.apache.kafka:kafka-clients:{version}", True), (_JACKSON, True))
         for version in (*JAVA_CLIENTS, *JAVA_CLIENTS_BEFORE_2)
@@ -48,7 +50,7 @@ PYTHON: Final[dict[str, tuple[str, ...]]] = {
     "kafka-python-3": ("kafka-python==3.0.12", *_CODECS),
     "kafka-python-2": ("kafka-python==2.3.1", *_CODECS),
     "kafka-python-2.0": ("kafka-python==2.0.2", *_CODECS),
-    "kafka-python-1.4": ("kafka-python==1.4.7", *_CODECS),
+    "kafka-python-1.4": ("kafka-python==1.4.7", *_CODECS, "xxhash==3.5.0"),
     "aiokafka": ("aiokafka==0.14.0", *_CODECS),
     "confluent-kafka": ("confluent-kafka==2.16.1",),
     "pyspark": (f"pyspark=={SPARK}",),

@@ -40,8 +40,10 @@ def _records(value: Any) -> Any:
 
 
 def _batch(header: dict[str, int], data: bytes) -> Any:
-    """A batch as it is; of a marker, whose time is its broker's, without the times and without what depends on them."""
-    if not header["attributes"] & _CONTROL:
+    """A batch as it is, or a message of an older format; a marker, whose time is its broker's, without the times and
+    without what depends on them.
+    """
+    if not header.get("attributes", 0) & _CONTROL:
         return [header, data.hex()]
     timeless = {name: value for name, value in header.items() if name not in ("crc", *_TIMES)}
     return [timeless, data[_HEADER_BYTES:].hex()]
@@ -109,6 +111,7 @@ DEVIATIONS = (
         ),
     ),
     Deviation(0, "[12]", _OLD_CLIENTS, each("ApiVersions.ApiKeys.{}.MinVersion", "2 8 9 19 20 23 27 32 35")),
+    Deviation(0, 4, _OLD_CLIENTS, ("ApiVersions.ApiKeys.1.MinVersion",)),
     Deviation("[356]", "[245]", "a version of Kafka 4.4", each("ApiVersions.ApiKeys.{}.MaxVersion", "18 28 42")),
     Deviation("*", "*", _KRAFT, each("ApiVersions.{}*", "SupportedFeatures FinalizedFeatures")),
     # Settings
@@ -143,11 +146,15 @@ DEVIATIONS = (
     Deviation("[[]]", "{'interval.ms': *", _NO_TELEMETRY, ("DescribeConfigs.Results.Configs",)),
     Deviation(0, 42, _NO_POOLS, ("IncrementalAlterConfigs.*.ErrorCode",)),
     Deviation(None, "*Dynamic thread count update*", _NO_POOLS, ("IncrementalAlterConfigs.*.ErrorMessage",)),
+    # Records
+    Deviation(87, 0, "Kafka says yes to a set without a whole message", ("Produce.*.ErrorCode",)),
+    Deviation("[[]]", None, "clients stumble over null records (mockforge#186)", ("Fetch.*.Records",)),
     # Values that do not exist
     Deviation(42, -1, _FAILS, ("IncrementalAlterConfigs.*.ErrorCode",)),
     Deviation(3, -1, _FAILS, ("ListOffsets.*.ErrorCode",)),
     Deviation("Unknown operations type *", "*", _FAILS, ("IncrementalAlterConfigs.*.ErrorMessage",)),
     # Texts
+    Deviation("Invalid timestamp type in *", "Invalid timestamp type in *", _SAYS_WHAT, ("Produce.*.BatchIndex*",)),
     Deviation("Unsupported resource type: *", _MALFORMED, _SAYS_WHAT, ("DescribeConfigs.*.ErrorMessage",)),
     Deviation("There are no coordinators of type *", "*", _SAYS_WHAT, ("FindCoordinator.*ErrorMessage",)),
     Deviation("This server does not host *", None, _SAYS_WHAT, ("CreatePartitions.*.ErrorMessage",)),

@@ -16,6 +16,7 @@ NOW_MS = int(time.time() * 1000)
 
 HEADER_BYTES = 61
 _HEADER = struct.Struct(">qiibIhiqqqhii")
+_MAGIC_AT = 16
 _CHECKED_FROM = 21  # what the CRC covers begins at the attributes
 _NAMES = (
     *("base_offset", "length", "leader_epoch", "magic", "crc", "attributes", "last_offset_delta"),
@@ -62,12 +63,14 @@ def batch(
 
 
 def whole_batches(data: bytes) -> Iterator[tuple[dict[str, int], bytes]]:
-    """Give the header and the bytes of each batch that is there to its end."""
-    while len(data) >= HEADER_BYTES:
-        header = dict(zip(_NAMES, _HEADER.unpack_from(data), strict=True))
-        size = header["length"] + 12
-        if len(data) < size:
+    """Give the header and the bytes of each batch, or message of an older format, that is there to its end."""
+    while len(data) > _MAGIC_AT:
+        size = int.from_bytes(data[8:12], "big", signed=True) + 12
+        if not _MAGIC_AT < size <= len(data):
             return
+        header = {"base_offset": int.from_bytes(data[:8], "big"), "magic": data[_MAGIC_AT]}
+        if header["magic"] == 2:
+            header = dict(zip(_NAMES, _HEADER.unpack_from(data), strict=True))
         yield header, data[:size]
         data = data[size:]
 

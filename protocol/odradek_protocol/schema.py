@@ -336,23 +336,18 @@ def _build(cls: type[T]) -> type[T]:
 class Api:
     """One API key: its two messages and the versions that are served.
 
-    `advertise_from` is the first version that ApiVersions names; it is lower than the first one served only where
-    clients judge other things by it (see `messages.produce`). `client_id_since` is the first version whose request
-    header has a client id: 0 for all APIs but ControlledShutdown.
+    `client_id_since` is the first version whose request header has a client id: 0 for all APIs but ControlledShutdown.
     """
 
-    __slots__ = ("advertise_from", "client_id_since", "first", "flexible", "key", "last", "name", "request", "response")
+    __slots__ = ("client_id_since", "first", "flexible", "key", "last", "name", "request", "response")
 
-    def __init__(
-        self, key: int, request: type, response: type, versions: tuple[int, int], flexible: int, advertise_from: int
-    ) -> None:
+    def __init__(self, key: int, request: type, response: type, versions: tuple[int, int], flexible: int) -> None:
         self.key = key
         self.name = request.__name__.removesuffix("Request")
         self.request = request
         self.response = response
         self.first, self.last = versions
         self.flexible = flexible
-        self.advertise_from = advertise_from
         self.client_id_since = 0
 
     def __repr__(self) -> str:
@@ -391,7 +386,6 @@ def message(
     flexible: int = NEVER_FLEXIBLE,
     key: int | None = None,
     response: type | None = None,
-    advertise_from: int | None = None,
     client_id_since: int = 0,
 ) -> Callable[[type[T]], type[T]]:
     """Make a class a message: a request (with `key` and `response`), or a record's key or value (without).
@@ -407,8 +401,7 @@ def message(
         if key is not None:
             if response is None or key in apis:
                 raise TypeError(f"{cls.__name__}: key {key} has no response or is taken: {apis.get(key)}")
-            first = versions[0] if advertise_from is None else advertise_from
-            built.API = apis[key] = Api(key, built, response, versions, flexible, first)
+            built.API = apis[key] = Api(key, built, response, versions, flexible)
             built.API.client_id_since = client_id_since
         return cast(type[T], built)
 

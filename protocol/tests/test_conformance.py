@@ -7,7 +7,6 @@ has the field, so that an entry cannot be wrong where no served version shows it
 A test of the test follows: each kind of slip, made in each field of each message, is found.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,9 +35,6 @@ from .kafka_jars import RELEASES, Schema, message_schemas
 load_all()
 
 pytestmark = pytest.mark.timeout(900)  # the first run fetches the jars
-
-FIRST_RECORD_BATCH_V2 = {"Produce": 3, "Fetch": 4}
-"""The APIs whose older versions, with older record formats, are not served; and the first version that is."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +142,6 @@ def _range_differences(message: Message, schemas: dict[str, Schema]) -> Iterator
         # A reply's definition does not say that a version is unstable: the request's does.
         requests = replace(message, name=message.name.replace("Response", "Request")).schemas()
         last = max(stable_versions(schema)[1] for schema in requests.values())
-        first = FIRST_RECORD_BATCH_V2.get(re.sub("(Request|Response)$", "", message.name), first)
     if (message.first, message.last) != (first, last):
         yield f"serves {message.first} to {message.last}, the releases {first} to {last}"
     for release, schema in schemas.items():
@@ -293,10 +288,3 @@ def test_order_of_fields_matters(message: Message, monkeypatch: pytest.MonkeyPat
         return
     monkeypatch.setattr(message.kind, "FIELDS", tuple(reversed(message.kind.FIELDS)))
     assert differences(message)
-
-
-def test_produce_is_advertised_from_version_0() -> None:
-    """Releases of librdkafka take a first version above 0 for a broker that cannot compress (KAFKA-18659)."""
-    produce = apis[0]
-    assert (produce.advertise_from, produce.first) == (0, 3)
-    assert all(api.advertise_from == api.first for api in apis.values() if api is not produce)

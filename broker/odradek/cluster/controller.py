@@ -11,7 +11,7 @@ Rules:
 
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
 
@@ -25,7 +25,7 @@ from odradek.cluster.loading import (
     read_brokers,
     read_topic,
 )
-from odradek.cluster.plans import NewTopic, plan_partitions, plan_topic
+from odradek.cluster.plans import NewTopic, plan_offline, plan_partitions, plan_topic
 from odradek.cluster.store import Create, Delete, Failure, MetadataStore, Operation, SetData, StoreError
 from odradek.cluster.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from odradek.cluster.view import ClusterView, Endpoint, TopicView
@@ -65,6 +65,9 @@ class LocalPartitions(Protocol):
 
     def configure(self, topic: TopicView) -> None:
         """Go by the settings that the topic has now."""
+
+    def offline(self, topic: TopicView) -> Collection[int]:
+        """The partitions of a topic, made before, whose logs lie in a folder that is offline."""
 
     async def remove(self, topic: str) -> None:
         """Stop serving a topic's partitions and delete their logs; harmless when there are none."""
@@ -108,9 +111,7 @@ class Controller:
         for name in deleted:
             await self._finish_deletion(name)
         for name in await self._store.children(TopicZNode.parent):
-            topic = await read_topic(self._store, name)
-            await self._partitions.apply(topic)
-            self._view.put_topic(topic)
+            await self._settle_leaders(await read_topic(self._store, name), {self._node_id})
 
     async def register(self, endpoints: Mapping[str, Endpoint], rack: str | None) -> None:
         """Tell the cluster that this broker lives, and lead the cluster if nobody does.
@@ -123,6 +124,30 @@ class Controller:
         await self._store.create(BrokerZNode.path(self._node_id), data, ephemeral=True)
         controller_id = ControllerZNode.decode((await self._store.get(ControllerZNode.path)).data)
         self._view.put_brokers(await read_brokers(self._store), controller_id)
+
+    async def log_folder_failed(self, topics: Collection[str]) -> None:
+        """Find other leaders for the partitions of these topics whose logs are in a folder that went offline."""
+        async with self._change(WAIT_MS):
+            for name in topics:
+                topic = self._view.topics.get(name)
+                if topic is not None:
+                    await self._settle_leaders(topic, self._view.brokers)
+
+    async def _settle_leaders(self, old: TopicView, live: Collection[int]) -> None:
+        """Let each partition be led by a replica that has its log, write down what that changes, and publish it."""
+        topic = plan_offline(old, self._node_id, self._partitions.offline(old), live)
+        changed = [
+            SetData(
+                PartitionStateZNode.path(topic.name, index),
+                PartitionStateZNode.encode(PartitionState(new.leader, new.leader_epoch, new.isr, self._epoch)),
+            )
+            for index, new in enumerate(topic.partitions)
+            if new.leader_epoch != old.partitions[index].leader_epoch
+        ]
+        if changed:
+            await self._store.multi(changed)
+        await self._partitions.apply(topic)
+        self._view.put_topic(topic)
 
     async def create_topic(self, new: NewTopic, *, validate_only: bool = False, timeout_ms: int = WAIT_MS) -> TopicView:
         """Make a topic; when this returns its leaders serve. With `validate_only`, check all and make nothing.

@@ -6,8 +6,8 @@ know.
 """
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from odradek.cluster.election import assign_replicas, choose_leader
 from odradek.cluster.topics import CLUSTER_METADATA, INTERNAL_TOPICS, check_name
@@ -15,7 +15,7 @@ from odradek.cluster.view import ClusterView, PartitionView, TopicView
 from odradek.cluster.znodes import encode_uuid
 from odradek_protocol.errors import BrokerError, Error
 
-__all__ = ["DEFAULT", "MAX_NEW_PARTITIONS", "NewTopic", "plan_partitions", "plan_topic", "random_uuid"]
+__all__ = ["DEFAULT", "MAX_NEW_PARTITIONS", "NewTopic", "plan_offline", "plan_partitions", "plan_topic", "random_uuid"]
 
 DEFAULT = -1
 """A number of partitions or a replication factor that is the broker's to choose (KIP-464)."""
@@ -107,6 +107,24 @@ def plan_partitions(
         chosen = [tuple(replicas) for replicas in assignments]
     added = [_new_partition(view, replicas) for replicas in chosen]
     return TopicView(name, topic.topic_id, [*topic.partitions, *added], topic.configs, topic.internal)
+
+
+def plan_offline(topic: TopicView, node_id: int, offline: Collection[int], live: Collection[int]) -> TopicView:
+    """The picture of a topic when of its replicas on broker `node_id` those with an index in `offline` have no log.
+
+    They lead no longer; another replica that is in sync and `live` does, if there is one. A partition without a leader
+    gets one where it can. Each change of a leader is a new epoch.
+    """
+    partitions = []
+    for index, old in enumerate(topic.partitions):
+        without = tuple(broker for broker in old.offline if broker != node_id)
+        if index in offline and node_id in old.replicas:
+            without += (node_id,)
+        able = [broker for broker in live if broker not in without]
+        leader = old.leader if old.leader in able else choose_leader(old.replicas, old.isr, able)
+        epoch = old.leader_epoch + (leader != old.leader)
+        partitions.append(PartitionView(leader, epoch, old.replicas, old.isr, without))
+    return replace(topic, partitions=partitions)
 
 
 def _manual(view: ClusterView, new: NewTopic) -> list[PartitionView]:

@@ -36,12 +36,16 @@ class BrokerView:
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """A partition's replicas in order of preference, which of them are in sync, and who leads since which epoch."""
+    """A partition's replicas in order of preference, which of them are in sync, and who leads since which epoch.
+
+    `offline` are the replicas whose broker lives while the folder with their log has failed.
+    """
 
     leader: int
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    offline: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

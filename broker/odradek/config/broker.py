@@ -33,14 +33,8 @@ FIXED_WHILE_RUNNING = ("listeners", "listener.security.protocol.map")
 WITHOUT_EFFECT = frozenset(
     {
         "inter.broker.listener.name",
-        "log.cleaner.delete.retention.ms",
-        "log.cleaner.max.compaction.lag.ms",
-        "log.cleaner.min.cleanable.ratio",
-        "log.cleaner.min.compaction.lag.ms",
         "log.preallocate",
         "max.connection.creation.rate",
-        "max.decompressed.message.bytes",
-        "num.recovery.threads.per.data.dir",
         "replica.high.watermark.checkpoint.interval.ms",
         "unclean.leader.election.enable",
     }

@@ -37,7 +37,6 @@ controller.quorum.voters list "" read-only
 controller.quota.window.num int 11 read-only
 controller.quota.window.size.seconds int 1 read-only
 controller.socket.timeout.ms int 30000 read-only
-cordoned.log.dirs list "" per-broker
 create.topic.policy.class.name class null read-only
 delegation.token.expiry.check.interval.ms long 3600000 read-only
 delegation.token.expiry.time.ms long 86400000 read-only
@@ -107,13 +106,6 @@ initial.broker.registration.timeout.ms int 60000 read-only
 kafka.metrics.polling.interval.secs int 10 read-only
 kafka.metrics.reporters list "" read-only
 leader.imbalance.check.interval.seconds long 300 read-only
-log.cleaner.backoff.ms long 15000 cluster-wide
-log.cleaner.dedupe.buffer.size long 134217728 cluster-wide
-log.cleaner.enable boolean true read-only
-log.cleaner.io.buffer.load.factor double 0.9 cluster-wide
-log.cleaner.io.buffer.size int 524288 cluster-wide
-log.cleaner.io.max.bytes.per.second double 1.7976931348623157E308 cluster-wide
-log.cleaner.threads int 1 cluster-wide
 log.dir.failure.timeout.ms long 30000 read-only
 log.local.retention.bytes long -2 cluster-wide
 log.local.retention.ms long -2 cluster-wide

@@ -1,10 +1,11 @@
 """Settings of topics and of the logs that hold them."""
 
+import sys
 from typing import Any
 
 from odradek.config.config_types import BOOLEAN, DOUBLE, INT, LIST, LONG, STRING
 from odradek.config.errors import ConfigError
-from odradek.config.setting import CLUSTER_WIDE, Settings, Values, setting
+from odradek.config.setting import CLUSTER_WIDE, PER_BROKER, Settings, Values, setting
 from odradek.config.validators import at_least, between, each_one_of, gzip_level, non_empty, one_of
 
 __all__ = ["COMPRESSION_TYPES", "INT_MAX", "LONG_MAX", "MAX_DECOMPRESSED_BYTES", "LogSettings"]
@@ -14,6 +15,8 @@ LONG_MAX = (1 << 63) - 1
 MAX_DECOMPRESSED_BYTES = INT_MAX - 8
 """The longest array that a JVM makes; Kafka's limit."""
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+KIB = 1024
+MIB = 1024 * KIB
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
 
@@ -24,6 +27,17 @@ def resolve_log_dirs(values: Values) -> list[str]:
     if not dirs:
         raise ConfigError("log.dirs", "", "At least one log directory must be defined via log.dirs or log.dir")
     return dirs
+
+
+def resolve_cordoned_log_dirs(values: Values) -> list[str]:
+    """cordoned.log.dirs, which are among log.dirs; `*` is all of them (KIP-1066)."""
+    cordoned: list[str] = values["cordoned.log.dirs"]
+    dirs = resolve_log_dirs(values)
+    if cordoned == ["*"]:
+        return dirs
+    if not set(cordoned) <= set(dirs):
+        raise ConfigError("cordoned.log.dirs", ",".join(cordoned), f"Value must be * or among log.dirs: {dirs}")
+    return cordoned
 
 
 def resolve_log_retention_ms(values: Values) -> int:
@@ -56,6 +70,15 @@ def resolve_log_flush_interval_ms(values: Values) -> int:
     """log.flush.interval.ms, else log.flush.scheduler.interval.ms."""
     value = values["log.flush.interval.ms"]
     return int(values["log.flush.scheduler.interval.ms"] if value is None else value)
+
+
+def resolve_log_cleaner_dedupe_buffer_size(values: Values) -> int:
+    """log.cleaner.dedupe.buffer.size, of which each process needs a part that is worth while."""
+    key = "log.cleaner.dedupe.buffer.size"
+    value, threads = values[key], values["log.cleaner.threads"]
+    if value // max(threads, 1) <= MIB:
+        raise ConfigError(key, value, "Value must be at least 1MB per cleaner thread")
+    return int(value)
 
 
 def resolve_log_cleaner_max_compaction_lag_ms(values: Values) -> int:
@@ -101,6 +124,14 @@ class LogSettings(Settings):
         valid=non_empty,
         resolve=resolve_log_dirs,
         doc="The folders that hold the logs; without it the one of log.dir.",
+    )
+    cordoned_log_dirs: list[str] = setting(
+        "cordoned.log.dirs",
+        LIST,
+        default=[],
+        update=PER_BROKER,
+        resolve=resolve_cordoned_log_dirs,
+        doc="The folders among log.dirs in which no new partition is put; * is all of them.",
     )
     num_recovery_threads_per_data_dir: int = setting(
         "num.recovery.threads.per.data.dir",
@@ -239,6 +270,55 @@ class LogSettings(Settings):
         valid=each_one_of("compact", "delete"),
         update=CLUSTER_WIDE,
         doc="What becomes of old records: delete by age and size, compact to the last one of each key.",
+    )
+    log_cleaner_enable: bool = setting(
+        "log.cleaner.enable", BOOLEAN, default=True, doc="Whether compacted topics are compacted at all."
+    )
+    log_cleaner_threads: int = setting(
+        "log.cleaner.threads",
+        INT,
+        default=1,
+        valid=at_least(0),
+        update=CLUSTER_WIDE,
+        doc="How many logs are compacted at once, each by a process of its own.",
+    )
+    log_cleaner_backoff_ms: int = setting(
+        "log.cleaner.backoff.ms",
+        LONG,
+        default=15_000,
+        valid=at_least(0),
+        update=CLUSTER_WIDE,
+        doc="How long to wait when there was nothing to compact.",
+    )
+    log_cleaner_dedupe_buffer_size: int = setting(
+        "log.cleaner.dedupe.buffer.size",
+        LONG,
+        default=128 * MIB,
+        update=CLUSTER_WIDE,
+        resolve=resolve_log_cleaner_dedupe_buffer_size,
+        doc="The memory for the keys of what is being compacted, of all processes together.",
+    )
+    log_cleaner_io_buffer_load_factor: float = setting(
+        "log.cleaner.io.buffer.load.factor",
+        DOUBLE,
+        default=0.9,
+        update=CLUSTER_WIDE,
+        doc="How full the table of keys may be.",
+    )
+    log_cleaner_io_buffer_size: int = setting(
+        "log.cleaner.io.buffer.size",
+        INT,
+        default=512 * KIB,
+        valid=at_least(0),
+        update=CLUSTER_WIDE,
+        doc="The memory to read and write with while compacting, of all processes together.",
+    )
+    log_cleaner_io_max_bytes_per_second: float = setting(
+        "log.cleaner.io.max.bytes.per.second",
+        DOUBLE,
+        default=sys.float_info.max,
+        update=CLUSTER_WIDE,
+        doc="How many bytes compaction reads and writes in a second, of all processes together.",
     )
     log_cleaner_delete_retention_ms: int = setting(
         "log.cleaner.delete.retention.ms",

@@ -46,6 +46,17 @@ def segment_bytes(values: Values) -> int:
     return int(values["segment.bytes"] if internal is None else internal)
 
 
+def unless_older_form(key: str) -> Callable[[Values], int]:
+    """A bound of timestamps, or message.timestamp.difference.max.ms where that is given and the bound is not."""
+    server = LogSettings.SETTINGS[f"log.{key}"]
+
+    def resolve(values: Values) -> int:
+        bound, older = int(values[key]), int(values["message.timestamp.difference.max.ms"])
+        return older if bound == server.default and older != LONG_MAX else bound
+
+    return resolve
+
+
 def no_remote_storage(key: str, value: Any) -> None:
     """Tiered storage is not there to be switched on."""
     if value:
@@ -124,7 +135,7 @@ class TopicConfig(Settings):
         BOOLEAN,
         default=True,
         hidden=True,
-        doc="Kafka 3's switch of formats that Odradek does not write.",
+        doc="Whether batches are converted for consumers that know only older formats.",
     )
     message_format_version: str = setting(
         "message.format.version",
@@ -134,10 +145,14 @@ class TopicConfig(Settings):
         doc="Kafka 3's name of the record format; Odradek writes the newest.",
     )
     message_timestamp_after_max_ms: int = from_broker(
-        "message.timestamp.after.max.ms", "log.message.timestamp.after.max.ms"
+        "message.timestamp.after.max.ms",
+        "log.message.timestamp.after.max.ms",
+        resolve=unless_older_form("message.timestamp.after.max.ms"),
     )
     message_timestamp_before_max_ms: int = from_broker(
-        "message.timestamp.before.max.ms", "log.message.timestamp.before.max.ms"
+        "message.timestamp.before.max.ms",
+        "log.message.timestamp.before.max.ms",
+        resolve=unless_older_form("message.timestamp.before.max.ms"),
     )
     message_timestamp_difference_max_ms: int = setting(
         "message.timestamp.difference.max.ms",
@@ -145,7 +160,7 @@ class TopicConfig(Settings):
         default=LONG_MAX,
         valid=at_least(0),
         hidden=True,
-        doc="Kafka 3's older form of message.timestamp.before.max.ms and message.timestamp.after.max.ms; no effect.",
+        doc="Kafka 3's older form of message.timestamp.before.max.ms and message.timestamp.after.max.ms.",
     )
     message_timestamp_type: str = from_broker("message.timestamp.type", "log.message.timestamp.type")
     min_cleanable_dirty_ratio: float = from_broker("min.cleanable.dirty.ratio", "log.cleaner.min.cleanable.ratio")

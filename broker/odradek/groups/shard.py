@@ -25,10 +25,10 @@ from odradek.log.log import Origin
 from odradek.log.validation import read_end_marker
 from odradek_protocol.errors import Error
 from odradek_protocol.internal.consumer_offsets import OffsetCommitKey
-from odradek_protocol.records.batch import NO_PRODUCER_ID, TRANSACTIONAL, RecordBatch, iter_batches
+from odradek_protocol.records.batch import NO_PRODUCER_ID, TRANSACTIONAL, RecordBatch
 from odradek_protocol.records.build import NewRecord, build_batch
 from odradek_protocol.records.compression import Codec
-from odradek_protocol.records.read import read_records
+from odradek_protocol.records.formats import iter_any, read_any
 
 if TYPE_CHECKING:
     from odradek.clock import Clock
@@ -84,7 +84,7 @@ class Shard:
             self._next_offset = self._end_offset
             return
         data = memoryview(found.read_bytes())
-        for position, batch in iter_batches(data):
+        for position, batch in iter_any(data):
             self._apply_batch(batch, data[position : position + batch.size])
             self._next_offset = batch.last_offset + 1
 
@@ -94,7 +94,7 @@ class Shard:
             if marker is not None:
                 self.end_transaction(batch.producer_id, committed=marker.committed)
             return
-        for record in read_records(data):
+        for record in read_any(data):
             if batch.is_transactional:
                 self._hold(batch.producer_id, record.key, record.value, record.offset)
             else:

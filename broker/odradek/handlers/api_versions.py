@@ -55,9 +55,7 @@ def api_versions(
         return ApiVersionsResponse(error_code=Error.REBOOTSTRAP_REQUIRED, api_keys=())
     return ApiVersionsResponse(
         error_code=Error.NONE,
-        api_keys=[
-            ApiVersion(api_key=api.key, min_version=api.advertise_from, max_version=api.last) for api in served()
-        ],
+        api_keys=[ApiVersion(api_key=api.key, min_version=api.first, max_version=api.last) for api in served()],
         supported_features=[
             SupportedFeatureKey(name=name, min_version=first, max_version=last)
             for name, (first, last) in SUPPORTED.items()

@@ -1,15 +1,17 @@
 """DescribeLogDirs (key 35), v0-5: what lies in each folder of `log.dirs`, and how large it is.
 
 Null topics ask for every partition. The lag of a partition is how far its log is behind the high watermark: nothing, on
-the leader. KIP-113; KIP-827 (v4: size and free space of the volume, -1 where the system does not tell).
+the leader. A log that moves to another folder is told of in both: the copy is the future one, and its lag is how far it
+is behind the log. A folder that is offline is a KAFKA_STORAGE_ERROR.
+
+KIP-113; KIP-827 (v4: size and free space of the volume, -1 where the system does not tell); KIP-1066 (v5: cordoned
+folders).
 """
 
-import os
-import shutil
 from typing import TYPE_CHECKING
 
 from odradek.handlers.registry import handles
-from odradek.partition import Partition
+from odradek.log.store import Folder
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import Error
 from odradek_protocol.messages.describe_log_dirs import (
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from odradek.node import Node
     from odradek.server import Connection
 
+_Topics = dict[str, list[DescribeLogDirsPartition]]
+
 
 @handles(DescribeLogDirsRequest)
 async def describe_log_dirs(
@@ -33,38 +37,32 @@ async def describe_log_dirs(
     wanted = None
     if request.body.topics is not None:
         wanted = {(topic.topic, index) for topic in request.body.topics for index in topic.partitions}
-    folders: dict[str, dict[str, list[Partition]]] = {path: {} for path in node.logs.folders}
+    found: dict[Folder, _Topics] = {folder: {} for folder in node.logs.folders}
     for partition in node.partitions.all():
         if wanted is None or (partition.topic, partition.index) in wanted:
-            folder = os.path.dirname(partition.log.directory)
-            folders[folder].setdefault(partition.topic, []).append(partition)
-    return DescribeLogDirsResponse(results=[_folder(path, topics) for path, topics in folders.items()])
+            behind = max(partition.high_watermark - partition.log.log_end_offset, 0)
+            row = _row(partition.index, partition.log.size, behind)
+            found[node.logs.folder_of(partition.log)].setdefault(partition.topic, []).append(row)
+    for key, move in node.logs.moves.items():
+        if wanted is None or key in wanted:
+            row = _row(move.log.partition, move.size, move.lag, future=True)
+            found[move.folder].setdefault(move.log.topic, []).append(row)
+    return DescribeLogDirsResponse(results=[_folder(node, folder, topics) for folder, topics in found.items()])
 
 
-def _folder(path: str, topics: dict[str, list[Partition]]) -> DescribeLogDirsResult:
-    try:
-        volume = shutil.disk_usage(path)
-        total, usable = volume.total, volume.free
-    except OSError:
-        total = usable = -1
+def _row(index: int, size: int, lag: int, *, future: bool = False) -> DescribeLogDirsPartition:
+    return DescribeLogDirsPartition(partition_index=index, partition_size=size, offset_lag=lag, is_future_key=future)
+
+
+def _folder(node: "Node", folder: Folder, topics: _Topics) -> DescribeLogDirsResult:
+    if not folder.online:
+        return DescribeLogDirsResult(error_code=Error.KAFKA_STORAGE_ERROR, log_dir=folder.path, topics=())
+    total, usable = folder.space()
     return DescribeLogDirsResult(
         error_code=Error.NONE,
-        log_dir=path,
-        topics=[
-            DescribeLogDirsTopic(
-                name=name,
-                partitions=[
-                    DescribeLogDirsPartition(
-                        partition_index=partition.index,
-                        partition_size=partition.log.size,
-                        offset_lag=max(partition.high_watermark - partition.log.log_end_offset, 0),
-                        is_future_key=False,
-                    )
-                    for partition in partitions
-                ],
-            )
-            for name, partitions in topics.items()
-        ],
+        log_dir=folder.path,
+        topics=[DescribeLogDirsTopic(name=name, partitions=rows) for name, rows in topics.items()],
         total_bytes=total,
         usable_bytes=usable,
+        is_cordoned=node.logs.is_cordoned(folder),
     )

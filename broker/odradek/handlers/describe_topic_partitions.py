@@ -116,10 +116,10 @@ def _describe_partition(
         leader_id=partition.leader if partition.leader in reachable else NO_LEADER,
         leader_epoch=partition.leader_epoch,
         replica_nodes=partition.replicas,
-        isr_nodes=partition.isr,
+        isr_nodes=[broker for broker in partition.isr if broker not in partition.offline],
         eligible_leader_replicas=(),
         last_known_elr=(),
-        offline_replicas=[broker for broker in partition.replicas if broker not in live],
+        offline_replicas=[broker for broker in partition.replicas if broker not in live or broker in partition.offline],
     )
 
 

@@ -1,4 +1,4 @@
-"""Fetch (key 1), v4-18.
+"""Fetch (key 1), v0-18.
 
 Reads whole batches, from the one that holds the wanted offset on, and waits up to `max_wait_ms` while fewer than
 `min_bytes` are there and no partition has an error. The first partition that has records gets its first batch even
@@ -10,18 +10,26 @@ session whose topic was made anew, else UNKNOWN_TOPIC_OR_PARTITION), leadership,
 UNKNOWN_LEADER_EPOCH; a negative one is not compared), divergence of a last fetched epoch, offset (OFFSET_OUT_OF_RANGE
 below the log start or above the log end). Errors of the session stand in the reply's head.
 
-KIP-227 (v7: sessions), KIP-320 (v9, v12), KIP-392 (v11), KIP-516 (v13: topic ids). Replies never have null records.
+Consumers of versions 0 to 3 get message sets: the batches are converted, and what has no form there (control batches)
+is passed over. All others get batches of the format that the log has. Below version 10 a topic whose `compression.type`
+is zstd is answered UNSUPPORTED_COMPRESSION_TYPE, below version 4 one that forbids the conversion
+(`message.downconversion.enable`) UNSUPPORTED_VERSION.
+
+KIP-110 (v10: zstd), KIP-227 (v7: sessions), KIP-320 (v9, v12), KIP-392 (v11), KIP-516 (v13: topic ids). Replies never
+have null records.
 """
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
 
 import trio
 
+from odradek.conversion import FETCH_MAGIC, lower
 from odradek.fetch_sessions import FetchSession, FetchTarget
 from odradek.handlers.registry import answer_for, handles
+from odradek.log.log import LogSlice
 from odradek.partition import Partition
-from odradek.waiting import Postponed, Waiter
+from odradek.waiting import Postponed, Waiter, wait_on
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.messages.fetch import (
@@ -38,10 +46,14 @@ if TYPE_CHECKING:
     from odradek.node import Node
     from odradek.server import Connection
 
+FIRST_WITH_BATCHES = 4
+FIRST_WITH_STORAGE_ERROR = 6
+FIRST_WITH_ZSTD = 10
 FIRST_WITH_TOPIC_IDS = 13
 READ_COMMITTED = 1
 
-UNKNOWN = frozenset({Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID})
+WITH_ABORTED = frozenset({Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID, Error.UNSUPPORTED_COMPRESSION_TYPE})
+"""Errors beside which Kafka gives an empty list of aborted transactions, and not none."""
 
 
 class _Round:
@@ -58,9 +70,13 @@ class _Round:
 
 
 @handles(FetchRequest)
-def fetch(node: "Node", connection: "Connection", request: Request[FetchRequest]) -> FetchResponse | Postponed:
+def fetch(
+    node: "Node", connection: "Connection", request: Request[FetchRequest]
+) -> FetchResponse | Postponed | Coroutine[Any, Any, FetchResponse]:
     """Answer a Fetch."""
     body = request.body
+    if request.version < FIRST_WITH_BATCHES:
+        return _fetch_message_sets(node, request)
     uses_ids = request.version >= FIRST_WITH_TOPIC_IDS
     try:
         session, targets, incremental = node.fetch_sessions.resolve(body, uses_ids, node.clock.now_ms())
@@ -70,6 +86,8 @@ def fetch(node: "Node", connection: "Connection", request: Request[FetchRequest]
     found = _look(node, request, targets, max_bytes)
     if found.size_bytes < body.min_bytes and body.max_wait_ms > 0 and not found.failed and targets:
         return _LongPoll(node, request, session, targets, found, incremental=incremental)
+    if request.version < FIRST_WITH_ZSTD:
+        _refuse_formats(node, found, request)
     return _response(session, found, incremental=incremental)
 
 
@@ -121,6 +139,8 @@ class _LongPoll(Postponed):
         found = _look(node, self._request, self._targets, min(body.max_bytes, node.config.fetch_max_bytes))
         missing = body.min_bytes - found.size_bytes
         if missing <= 0 or found.failed or node.stopping or trio.current_time() >= self.deadline:
+            if self._request.version < FIRST_WITH_ZSTD:
+                _refuse_formats(node, found, self._request)
             return _response(self._session, found, incremental=self._incremental)
         self._waiter.needed = missing
         self._watched = found.watched
@@ -148,6 +168,59 @@ def _response(session: FetchSession | None, found: _Round, *, incremental: bool)
     return FetchResponse(session_id=session.id if session is not None else 0, responses=_by_topic(told))
 
 
+async def _fetch_message_sets(node: "Node", request: Request[FetchRequest]) -> FetchResponse:
+    """Answer a Fetch of a client that knows formats 0 and 1 only. There is no session in these versions."""
+    body = request.body
+    _, targets, _ = node.fetch_sessions.resolve(body, False, node.clock.now_ms())
+    max_bytes = min(body.max_bytes, node.config.fetch_max_bytes)
+    deadline = trio.current_time() + body.max_wait_ms / 1000
+    while True:
+        found = _look(node, request, targets, max_bytes)
+        left = deadline - trio.current_time()
+        last = found.failed or left <= 0 or node.stopping or not targets
+        if last or found.size_bytes >= body.min_bytes:
+            _refuse_formats(node, found, request)
+            await _convert(node, found, request, max_bytes)
+            if last or found.failed or found.size_bytes or body.min_bytes <= 0:
+                return FetchResponse(responses=_by_topic(found.found))
+        await wait_on(found.watched, max(body.min_bytes - found.size_bytes, 1), left)
+
+
+async def _convert(node: "Node", found: _Round, request: Request[FetchRequest], max_bytes: int) -> None:
+    """Put message sets in the place of the batches in `found`, of at most `max_bytes` in all after the first."""
+    magic = FETCH_MAGIC[request.version]
+    found.size_bytes = 0
+    for number, (target, data) in enumerate(found.found):
+        if not isinstance(data.records, LogSlice):
+            continue
+        left = min(target.max_bytes, max_bytes - found.size_bytes)
+        try:
+            partition = _find(node, target, by_id=False)
+            data.records = await lower(partition, data.records, magic, target.fetch_offset, left)
+            found.size_bytes += len(data.records)
+        except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
+            found.found[number] = target, _refusal(target, error, request)
+            found.failed = True
+
+
+def _refuse_formats(node: "Node", found: _Round, request: Request[FetchRequest]) -> None:
+    """Let the partitions fail whose topics do not go with so old a client: those that compress by zstd, and those that
+    are not to be converted.
+    """
+    for number, (target, data) in enumerate(found.found):
+        partition = None if data.error_code else node.partitions.get(target.topic, target.index)
+        if partition is None:
+            continue
+        error = None
+        if partition.config.compression_type == "zstd":
+            error = BrokerError(Error.UNSUPPORTED_COMPRESSION_TYPE, f"{partition!r} is compressed by zstd")
+        elif request.version < FIRST_WITH_BATCHES and not partition.config.message_downconversion_enable:
+            error = BrokerError(Error.UNSUPPORTED_VERSION, f"{partition!r} is not converted for old clients")
+        if error is not None:
+            found.found[number] = target, _refusal(target, error, request)
+            found.failed = True
+
+
 def _by_topic(told: Sequence[tuple[FetchTarget, PartitionData]]) -> list[FetchableTopicResponse]:
     """The reply's topics; neighbouring partitions of one topic share an entry."""
     topics: list[FetchableTopicResponse] = []
@@ -173,17 +246,23 @@ def _look(node: "Node", request: Request[FetchRequest], targets: Sequence[FetchT
             data = _read(partition, target, found, committed)
             found.watched.append(partition)
         except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
-            code, _ = answer_for(error, request)
-            data = PartitionData(
-                partition_index=target.index,
-                error_code=code,
-                high_watermark=-1,
-                aborted_transactions=() if code in UNKNOWN else None,
-                records=b"",
-            )
+            data = _refusal(target, error, request)
             found.failed = True
         found.found.append((target, data))
     return found
+
+
+def _refusal(target: FetchTarget, error: Exception, request: Request[FetchRequest]) -> PartitionData:
+    code, _ = answer_for(error, request)
+    if code is Error.KAFKA_STORAGE_ERROR and request.version < FIRST_WITH_STORAGE_ERROR:
+        code = Error.NOT_LEADER_OR_FOLLOWER
+    return PartitionData(
+        partition_index=target.index,
+        error_code=code,
+        high_watermark=-1,
+        aborted_transactions=() if code in WITH_ABORTED else None,
+        records=b"",
+    )
 
 
 def _find(node: "Node", target: FetchTarget, by_id: bool) -> Partition:

@@ -14,8 +14,8 @@ Order of the checks, for each partition: named twice (INVALID_REQUEST), timestam
 (UNKNOWN_TOPIC_OR_PARTITION), leadership, leader epoch. Version 0 gives a list of offsets, newest first, at most as many
 as asked: the starts of segments by the time their files were written, and the end.
 
-A client asks -1 and -2 for every few hundred records it reads, so these are answered from memory; a look-up in files
-lets the other clients in before it.
+A client asks -1 and -2 for every few hundred records it reads, so these are answered from memory. A look-up in files
+reads sealed segments in a thread; what it needs of the active one was written lately, and is in the page cache.
 """
 
 from collections import Counter
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from odradek.handlers.registry import answer_for, handles
+from odradek.log.lookup import Lookup
 from odradek.partition import Partition
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
@@ -95,11 +96,27 @@ async def _look_up(node: "Node", request: Request[ListOffsetsRequest]) -> ListOf
     for topic in request.body.topics:
         replies = []
         for asked in _once(topic.partitions):
+            lookup = None
             if _reads_files(asked):
-                await trio.lowlevel.checkpoint()
-            replies.append(_reply(node, request, topic.name, asked, repeated))
+                lookup = await _search(node, topic.name, asked, request.body)
+            replies.append(_reply(node, request, topic.name, asked, repeated, lookup))
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=replies))
     return ListOffsetsResponse(topics=topics)
+
+
+async def _search(node: "Node", topic: str, asked: ListOffsetsPartition, body: ListOffsetsRequest) -> Lookup | None:
+    """Look for the timestamp in sealed segments; let the other clients in before the rest, in any case."""
+    partition = node.partitions.get(topic, asked.partition_index)
+    lookup = None if partition is None else _lookup(partition, asked.timestamp, body)
+    if lookup is not None and lookup.needs_files:
+        await trio.to_thread.run_sync(lookup.run)
+    else:
+        await trio.lowlevel.checkpoint()
+    return lookup
+
+
+def _lookup(partition: Partition, timestamp: int, body: ListOffsetsRequest) -> Lookup:
+    return Lookup(partition.log, None if timestamp == MAX_TIMESTAMP else timestamp, _end(partition, body))
 
 
 def _reads_files(asked: ListOffsetsPartition) -> bool:
@@ -112,6 +129,7 @@ def _reply(
     topic: str,
     asked: ListOffsetsPartition,
     repeated: Container[tuple[str, int]],
+    lookup: Lookup | None = None,
 ) -> ListOffsetsPartitionResponse:
     index = asked.partition_index
     reply = ListOffsetsPartitionResponse(partition_index=index, error_code=0, old_style_offsets=())
@@ -125,7 +143,7 @@ def _reply(
         if request.version == 0:
             reply.old_style_offsets = _old_style(node, partition, asked, request.body.replica_id)
         else:
-            reply.timestamp, reply.offset, reply.leader_epoch = _find(partition, asked.timestamp, request.body)
+            reply.timestamp, reply.offset, reply.leader_epoch = _find(partition, asked.timestamp, request.body, lookup)
     except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
         reply.error_code, _ = answer_for(error, request)
     return reply
@@ -158,7 +176,7 @@ def _end(partition: Partition, body: ListOffsetsRequest) -> int:
     return partition.last_stable_offset if body.isolation_level == READ_COMMITTED else partition.high_watermark
 
 
-def _find(partition: Partition, timestamp: int, body: ListOffsetsRequest) -> Found:
+def _find(partition: Partition, timestamp: int, body: ListOffsetsRequest, lookup: Lookup | None) -> Found:
     log = partition.log
     if timestamp == LATEST:
         return -1, _end(partition, body), partition.leader_epoch
@@ -167,8 +185,9 @@ def _find(partition: Partition, timestamp: int, body: ListOffsetsRequest) -> Fou
         return -1, start, log.epochs.epoch_of(start)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return NOTHING
-    end = _end(partition, body)
-    found = log.max_timestamp(end) if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp, end)
+    if lookup is None or lookup.log is not log:
+        lookup = _lookup(partition, timestamp, body)
+    found = lookup.result()
     return NOTHING if found is None else (found.timestamp, found.offset, found.leader_epoch)
 
 

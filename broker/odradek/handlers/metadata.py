@@ -10,7 +10,8 @@ Order of the checks: below v12, a null name or an id fails the whole request (IN
 each topic: an unknown id is UNKNOWN_TOPIC_ID; one that exists is described; an illegal name is
 INVALID_TOPIC_EXCEPTION; auto-creation; UNKNOWN_TOPIC_OR_PARTITION. A partition without a live leader is
 LEADER_NOT_AVAILABLE with leader -1; one whose leader lacks the client's listener is LISTENER_NOT_FOUND from v6 on.
-In v0, a partition with a dead replica is REPLICA_NOT_AVAILABLE.
+In v0, a partition with a dead replica is REPLICA_NOT_AVAILABLE. A replica whose folder is offline is an offline
+one, and in sync no longer.
 
 KIP-112 (v5), KIP-320 (v7), KIP-430 (v8), KIP-516 (v10, v12), KIP-700 (v11), KIP-1102 (v13).
 """
@@ -146,7 +147,7 @@ def _describe_partition(
 ) -> MetadataResponsePartition:
     error = Error.NONE
     leader = partition.leader
-    offline = [broker for broker in partition.replicas if broker not in live]
+    offline = [broker for broker in partition.replicas if broker not in live or broker in partition.offline]
     if leader not in reachable:
         named = leader in live and version >= FIRST_THAT_NAMES_LISTENER_NOT_FOUND
         error, leader = Error.LISTENER_NOT_FOUND if named else Error.LEADER_NOT_AVAILABLE, NO_LEADER
@@ -158,7 +159,7 @@ def _describe_partition(
         leader_id=leader,
         leader_epoch=partition.leader_epoch,
         replica_nodes=partition.replicas,
-        isr_nodes=partition.isr,
+        isr_nodes=[broker for broker in partition.isr if broker not in partition.offline],
         offline_replicas=offline,
     )
 

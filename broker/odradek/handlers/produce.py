@@ -1,4 +1,4 @@
-"""Produce (key 0), v3-13.
+"""Produce (key 0), v0-13.
 
 Appends each partition's batch at once, in the order of the request, and answers when `acks` says so:
 
@@ -11,7 +11,13 @@ internal one (INVALID_TOPIC_EXCEPTION); that there is one batch of the current f
 (UNSUPPORTED_COMPRESSION_TYPE); a transactional id for a transactional batch (TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
 leadership; min.insync.replicas for acks=all; whether the transaction of a transactional batch is known to its
 coordinator (below); what `Log.append_as_leader` checks.
-Missing records are an INVALID_RECORD. Nothing is awaited between the first and the last partition's append.
+Missing records are an INVALID_RECORD. Records that need another form are converted first, then the coordinator is
+asked; from then on nothing is awaited before the last partition is appended, and a connection's next request waits for
+this one: its batches lie in the log in the order in which they were sent. In a request for several partitions of which
+the first one needs no other codec, the others get theirs while they are appended.
+
+Message sets of format 0 and 1 come with versions 0 to 2, and are stored as one RecordBatch v2. There a v2 is taken too,
+since there are clients that send it, and there is no error for it on Kafka.
 
 A transactional batch is appended when the coordinator has the partition in its transaction. From v12 on this request
 itself adds it (KIP-890); before, it has to be there already: INVALID_TXN_STATE, from v11 on TRANSACTION_ABORTABLE. What
@@ -28,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from odradek.cluster.topics import INTERNAL_TOPICS
+from odradek.conversion import raise_format, recompress
 from odradek.handlers.registry import CloseConnection, answer_for, handles
 from odradek.log.errors import RecordErrors
 from odradek.log.log import AppendResult
@@ -53,6 +60,7 @@ if TYPE_CHECKING:
     from odradek.node import Node
     from odradek.server import Connection
 
+FIRST_WITH_BATCHES = 3
 FIRST_WITH_ZSTD = 7
 FIRST_WITH_ABORTABLE = 11
 FIRST_THAT_ADDS_PARTITIONS = 12
@@ -64,6 +72,7 @@ ADMIN_CLIENT_ID = "__admin_client"
 ACKS_ALL = -1
 ACKS_NONE = 0
 ACKS_LEADER = 1
+ALL_ACKS = (ACKS_ALL, ACKS_LEADER, ACKS_NONE)
 
 WITHOUT_LOG_START = frozenset(
     {
@@ -84,32 +93,39 @@ UNDECIDED = frozenset({Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT
 _Appended = tuple[Partition, AppendResult, PartitionProduceResponse]
 """What has to become safe before it is answered."""
 
-_Refused = Mapping[Partition, BrokerError]
-"""The partitions that are not appended to, as the transaction does not have them."""
+_Refused = dict[int, tuple[Partition | None, Exception]]
+"""By the id of a partition's data, why it is not appended: its records cannot have the form that they need, or the
+transaction does not have the partition."""
 
 
 @handles(ProduceRequest)
 def produce(
-    node: "Node", connection: "Connection", request: Request[ProduceRequest], refused: _Refused | None = None
+    node: "Node",
+    connection: "Connection",
+    request: Request[ProduceRequest],
+    refused: _Refused | None = None,
 ) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None:
-    """Answer a Produce; None for acks=0. `refused` is None until the coordinator of its transaction was asked.
+    """Answer a Produce; None for acks=0.
 
-    Raises CloseConnection when an append with acks=0 failed.
+    `refused` is given when all records that can have the form that they need have it, and the coordinator of the
+    transaction was asked. Raises CloseConnection when an append with acks=0 failed.
     """
     body = request.body
-    if body.transactional_id is not None and refused is None:
-        return _produce_in_transaction(node, connection, request, body.transactional_id)
+    if refused is None and (request.version < FIRST_WITH_BATCHES or body.transactional_id is not None):
+        return _produce_prepared(node, connection, request)
     appended: list[_Appended] = []
-    topics = []
+    topics: list[TopicProduceResponse] = []
     for topic in body.topic_data:
-        replies = []
+        replies: list[PartitionProduceResponse] = []
         for data in topic.partition_data:
             partition = None
             try:
-                partition, records, batch = _admit(node, request, topic, data)
-                if refused and partition in refused:
-                    refusal, partition = refused[partition], None
-                    raise refusal  # noqa: TRY301 - answered with the others, as of a partition that was not looked at
+                if refused and id(data) in refused:
+                    partition, refusal = refused[id(data)]
+                    raise refusal  # noqa: TRY301 - answered with the others
+                partition, records, batch = _admit(node, request, topic, data, refused is not None)
+                if refused is None and partition.config.compression_type != "producer" and not (topics or replies):
+                    return _produce_prepared(node, connection, request)
                 result = partition.append(records, batch=batch)
             except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
                 replies.append(_refusal(request, partition, data.index, error))
@@ -132,14 +148,6 @@ def produce(
     return _response(topics, request)
 
 
-async def _produce_in_transaction(
-    node: "Node", connection: "Connection", request: Request[ProduceRequest], transactional_id: str
-) -> ProduceResponse | None:
-    """Answer a Produce of a transaction: nothing is awaited between what its coordinator says and the appends."""
-    reply = produce(node, connection, request, await _join(node, request, transactional_id))
-    return await reply if isinstance(reply, Coroutine) else reply
-
-
 def _response(topics: list[TopicProduceResponse], request: Request[ProduceRequest]) -> ProduceResponse | None:
     if request.body.acks == ACKS_NONE:
         _close_if_refused(topics, request)
@@ -158,11 +166,18 @@ async def _settle_all(
 
 
 def _admit(
-    node: "Node", request: Request[ProduceRequest], topic: TopicProduceData, data: PartitionProduceData
+    node: "Node",
+    request: Request[ProduceRequest],
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    converted: bool = False,
 ) -> tuple[Partition, memoryview, RecordBatch]:
-    """The partition of `data`, its records and their header, once all has passed that is checked before the log."""
+    """The partition of `data`, its records and their header, once all has passed that is checked before the log.
+
+    `converted` says that the codec is the topic's, and not the client's.
+    """
     acks = request.body.acks
-    if acks not in (ACKS_ALL, ACKS_LEADER, ACKS_NONE):
+    if acks not in ALL_ACKS:
         raise BrokerError(Error.INVALID_REQUIRED_ACKS)
     by_id = request.version >= FIRST_WITH_TOPIC_IDS
     if by_id:
@@ -178,7 +193,7 @@ def _admit(
     if records is None:
         raise BrokerError(Error.INVALID_RECORD, f"partition {data.index} has no records")
     batch = read_batch(records)
-    if request.version < FIRST_WITH_ZSTD and batch.codec == Codec.ZSTD:
+    if request.version < FIRST_WITH_ZSTD and batch.codec == Codec.ZSTD and not converted:
         raise BrokerError(Error.UNSUPPORTED_COMPRESSION_TYPE, f"Produce version {request.version} has no zstd")
     if batch.is_transactional and request.body.transactional_id is None:
         raise BrokerError(
@@ -190,39 +205,84 @@ def _admit(
     return partition, records, batch
 
 
-async def _join(node: "Node", request: Request[ProduceRequest], transactional_id: str) -> _Refused:
-    """Have the coordinator know of the partitions with transactional batches; give those that are not to be appended.
+async def _produce_prepared(
+    node: "Node", connection: "Connection", request: Request[ProduceRequest]
+) -> ProduceResponse | None:
+    """Answer a Produce whose records need another form than they have, or whose transaction needs their partitions.
+
+    Nothing is awaited between what its coordinator says and the appends.
+    """
+    refused: _Refused = {}
+    for topic in request.body.topic_data:
+        for data in topic.partition_data:
+            await _convert(node, request, topic, data, refused)
+    if request.body.transactional_id is not None:
+        await _join(node, request, request.body.transactional_id, refused)
+    answer = produce(node, connection, request, refused)
+    return await answer if isinstance(answer, Coroutine) else answer
+
+
+async def _convert(
+    node: "Node",
+    request: Request[ProduceRequest],
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    refused: _Refused,
+) -> None:
+    """Let `data` have a batch for the message set of an old client, in the codec that the topic wants."""
+    old = request.version < FIRST_WITH_BATCHES
+    partition = node.partitions.get(topic.name, data.index) if old else None
+    try:
+        if partition is not None and data.records is not None and request.body.acks in ALL_ACKS:
+            data.records = await raise_format(partition, data.records)
+        partition, records, batch = _admit(node, request, topic, data, old)
+        if partition.config.compression_type != "producer":
+            data.records, _ = await recompress(partition, records, batch)
+    except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
+        refused[id(data)] = partition, error
+
+
+async def _join(node: "Node", request: Request[ProduceRequest], transactional_id: str, refused: _Refused) -> None:
+    """Have the coordinator know of the partitions with transactional batches, and note those that it refuses.
 
     What is wrong with a batch itself is found later.
     """
+    asked: list[tuple[PartitionProduceData, Partition]] = []
     sequences: dict[Partition, int] = {}
     producers = set()
     for topic in request.body.topic_data:
         for data in topic.partition_data:
             try:
-                partition, _, batch = _admit(node, request, topic, data)
+                partition, _, batch = _admit(node, request, topic, data, True)
                 partition.check_leader()
             except BrokerError:
                 continue
-            if batch.is_transactional and batch.producer_id >= 0:
+            if batch.is_transactional and batch.producer_id >= 0 and id(data) not in refused:
+                asked.append((data, partition))
                 sequences.setdefault(partition, batch.base_sequence)
                 producers.add(ProducerIdentity(batch.producer_id, batch.producer_epoch))
-    if not sequences:
-        return {}
+    errors: Mapping[Partition, BrokerError] = {}
     if len(producers) > 1:
         several = BrokerError(
             Error.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
         )
-        return dict.fromkeys(sequences, several)
-    protocol = ClientProtocol.WITHOUT_ABORTABLE
-    if request.version >= FIRST_THAT_ADDS_PARTITIONS:
-        protocol = ClientProtocol.WITH_IMPLICIT_ADDITION
-    elif request.version >= FIRST_WITH_ABORTABLE:
-        protocol = ClientProtocol.WITH_ABORTABLE
-    refused = await join_transaction(
-        node.transactions, node.config, transactional_id, producers.pop(), sequences, protocol
-    )
-    return {partition: _retriable(error, protocol) for partition, error in refused.items()}
+        errors = dict.fromkeys(sequences, several)
+    elif producers:
+        protocol = _protocol(request.version)
+        found = await join_transaction(
+            node.transactions, node.config, transactional_id, producers.pop(), sequences, protocol
+        )
+        errors = {partition: _retriable(error, protocol) for partition, error in found.items()}
+    for data, partition in asked:
+        if partition in errors:
+            # Answered as of a partition that was not looked at.
+            refused[id(data)] = None, errors[partition]
+
+
+def _protocol(version: int) -> ClientProtocol:
+    if version >= FIRST_THAT_ADDS_PARTITIONS:
+        return ClientProtocol.WITH_IMPLICIT_ADDITION
+    return ClientProtocol.WITH_ABORTABLE if version >= FIRST_WITH_ABORTABLE else ClientProtocol.WITHOUT_ABORTABLE
 
 
 def _retriable(error: BrokerError, protocol: ClientProtocol) -> BrokerError:

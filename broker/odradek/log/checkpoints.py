@@ -4,8 +4,9 @@
     2                 number of entries
     topic 0 42        an entry a line: words apart from each other by a space
 
-In a log folder stand recovery-point-offset-checkpoint, replication-offset-checkpoint and log-start-offset-checkpoint
-(topic, partition, offset); in a partition's folder leader-epoch-checkpoint (epoch, start offset).
+In a log folder stand recovery-point-offset-checkpoint, replication-offset-checkpoint, log-start-offset-checkpoint and
+cleaner-offset-checkpoint (topic, partition, offset); in a partition's folder leader-epoch-checkpoint (epoch, start
+offset).
 """
 
 import logging
@@ -14,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from odradek.log.files import Files
 
 __all__ = [
+    "CLEANER_OFFSETS",
     "LEADER_EPOCHS",
     "LOG_START_OFFSETS",
     "RECOVERY_POINTS",
@@ -30,6 +32,7 @@ logger = logging.getLogger(__name__)
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 REPLICATION_OFFSETS = "replication-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 
 _VERSION = "0"

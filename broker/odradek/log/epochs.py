@@ -44,6 +44,11 @@ class LeaderEpochs:
             self.epochs, self.start_offsets = [], []
         self.latest = self.epochs[-1] if self.epochs else NO_EPOCH
 
+    def relocate(self, directory: str, files: Files) -> None:
+        """Go on with a copy of the file that lies in `directory`."""
+        self.path = os.path.join(directory, checkpoints.LEADER_EPOCHS)
+        self._files = files
+
     def assign(self, epoch: int, start_offset: int) -> None:
         """Note that `epoch` begins at `start_offset`; an epoch that is not new changes nothing. Raises OSError."""
         if epoch > self.latest:

@@ -7,14 +7,31 @@ A `FileHandle` is a file descriptor that lives as long as somebody holds it: a s
 descriptor put away by the cache, while a slice of it is still being sent.
 """
 
+import ctypes
 import errno
 import fcntl
 import os
+import platform
+import stat
+import sys
+import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
 __all__ = ["FileCache", "FileHandle", "Files", "HandleOwner"]
+
+
+def _find_syncfs() -> Callable[[int], int] | None:
+    """The system's syncfs, unless it is one that keeps failed writes to itself."""
+    major, _, minor = platform.release().partition(".")
+    if sys.platform != "linux" or (int(major), int(minor.partition(".")[0])) < (5, 8):
+        return None
+    call: Callable[[int], int] | None = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    return call
+
+
+_syncfs = _find_syncfs()
 
 
 class FileHandle:
@@ -58,15 +75,27 @@ class Files:
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
 
+    def set_modified_ms(self, path: str, time_ms: int) -> None:
+        os.utime(path, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
+
     def names(self, directory: str) -> list[str]:
         """The sorted names of what lies in a folder."""
         return sorted(os.listdir(directory))
 
     def exists(self, path: str) -> bool:
-        return os.path.exists(path)
+        """Whether there is something of that name. Raises OSError when the system cannot tell."""
+        try:
+            os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def is_directory(self, path: str) -> bool:
-        return os.path.isdir(path)
+        """Whether there is a folder of that name. Raises OSError when the system cannot tell."""
+        try:
+            return stat.S_ISDIR(os.stat(path).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     def make_directories(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
@@ -125,6 +154,18 @@ class Files:
         handle = self.open_for_reading(path)
         self.fsync(handle.fd)
 
+    def sync_file_system(self, fd: int) -> bool:
+        """Bring everything on the file system of an open file to the disk; False where the system cannot.
+
+        It tells of every write that failed since the file was opened (Linux 5.8 and later). Raises OSError.
+        """
+        if _syncfs is None:
+            return False
+        if _syncfs(fd):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        return True
+
     def truncate(self, path: str, size: int) -> None:
         """Cut or lengthen a file; one that is not there is made."""
         handle = self.open(path, create=True)
@@ -157,16 +198,17 @@ class HandleOwner(Protocol):
 
 
 class FileCache:
-    """Bounds the number of descriptors that segments keep open.
+    """Bounds the number of descriptors that segments keep open. Logs are loaded in threads, which share it.
 
     Second chance instead of an exact LRU: a use costs the owner one assignment, and the price of order is paid only
     when a file is opened.
     """
 
-    __slots__ = ("_owners", "capacity")
+    __slots__ = ("_lock", "_owners", "capacity")
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
+        self._lock = threading.Lock()
         self._owners: deque[HandleOwner] = deque()
 
     def __len__(self) -> int:
@@ -175,17 +217,19 @@ class FileCache:
     def add(self, owner: HandleOwner) -> None:
         """Count the handle that `owner` has just opened, and put away another one when there are too many."""
         owners = self._owners
-        while len(owners) >= self.capacity:
-            oldest = owners.popleft()
-            if oldest.used and oldest.handle is not None:
-                oldest.used = False
-                owners.append(oldest)
-            else:
-                oldest.release()
-        owners.append(owner)
+        with self._lock:
+            while len(owners) >= self.capacity:
+                oldest = owners.popleft()
+                if oldest.used and oldest.handle is not None:
+                    oldest.used = False
+                    owners.append(oldest)
+                else:
+                    oldest.release()
+            owners.append(owner)
 
     def discard(self, owner: HandleOwner) -> None:
         """Put away the handle of an owner that goes."""
-        if owner.handle is not None:
-            owner.release()
-            self._owners.remove(owner)
+        with self._lock:
+            if owner.handle is not None:
+                owner.release()
+                self._owners.remove(owner)

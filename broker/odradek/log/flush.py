@@ -1,14 +1,17 @@
 """Bringing a log to the disk, outside the thread that appends."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from odradek.log import snapshots
 from odradek.log.files import FileHandle, Files
+from odradek.log.segment import Segment
 from odradek_protocol.errors import BrokerError, Error
 
 if TYPE_CHECKING:
     from odradek.log.log import Log
 
-__all__ = ["PendingFlush"]
+__all__ = ["PendingFlush", "files_to_flush", "prepare_close"]
 
 
 class PendingFlush:
@@ -29,6 +32,11 @@ class PendingFlush:
         self._handles = handles
         self._paths = paths
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether all is on the disk already."""
+        return not self._handles and not self._paths
+
     def run(self) -> None:
         """Flush; may run in a thread while the log is appended to. Raises KAFKA_STORAGE_ERROR, and the log fails."""
         try:
@@ -44,3 +52,31 @@ class PendingFlush:
     def add_paths(self, paths: list[str]) -> None:
         """Flush these files too."""
         self._paths += paths
+
+
+def files_to_flush(segments: Sequence[Segment], end: int) -> tuple[list[FileHandle], list[str]]:
+    """The log files of those of `segments` that begin before `end`, and the paths of their indexes. Raises OSError."""
+    handles: list[FileHandle] = []
+    paths: list[str] = []
+    for segment in segments:
+        if segment.base_offset >= end:
+            break
+        handles.append(segment.open())
+        if segment.sealed:
+            # A recovery trusts these from now on; those of the segment that it scans are made again.
+            segment.save_indexes()
+            paths += segment.existing_files()[1:]
+    return handles, paths
+
+
+def prepare_close(log: "Log", files: Files) -> PendingFlush:
+    """Complete the files of a log that is closed, and note its producers; what has to be flushed for that.
+
+    A log that nothing was written to costs no call to the system. Raises OSError, KAFKA_STORAGE_ERROR.
+    """
+    pending = log.prepare_flush()
+    if log.active.seal() or log.log_end_offset > log.recovery_point:
+        pending.add_paths(log.active.existing_files()[1:])
+        if log.producers.by_id or snapshots.offsets_of(files, log.directory):
+            pending.add_paths([snapshots.save(files, log.directory, log.log_end_offset, log.producers)])
+    return pending

@@ -191,14 +191,21 @@ class Indexes:
             if self._files.exists(self._stem + suffix):
                 self._files.truncate(self._stem + suffix, index.saved * entry_size)
 
-    def save(self) -> None:
-        """Write what the files lack. Raises OSError."""
+    def save(self) -> bool:
+        """Write what the files lack, and give whether that was anything. Raises OSError."""
+        changed = False
         for suffix, index, entry_size in self._parts():
             data = index.unsaved()
             if data:
                 handle = self._files.open(self._stem + suffix, create=True)
                 self._files.write_at(handle.fd, data, index.saved * entry_size)
                 index.saved += len(data) // entry_size
+                changed = True
+        return changed
+
+    def contents(self) -> dict[str, bytes]:
+        """What new files hold, by their suffixes. Of indexes that have none yet."""
+        return {suffix: index.unsaved() for suffix, index, _ in self._parts()}
 
     def create(self) -> None:
         """Write everything into new files; what they held is gone. Raises OSError."""
@@ -208,6 +215,10 @@ class Indexes:
             if suffix != ".txnindex" or self._files.exists(path):
                 self._files.truncate(path, 0)
         self.save()
+
+    def relocate(self, stem: str, files: Files) -> None:
+        """Go by other files, which hold what these do."""
+        self._stem, self._files = stem, files
 
     def _parts(self) -> tuple[tuple[str, _Savable, int], ...]:
         return (

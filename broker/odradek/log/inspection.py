@@ -26,12 +26,10 @@ from odradek_protocol.records.batch import (
     MAGIC,
     RecordBatch,
     batch_size,
-    crc_matches,
-    read_header,
 )
 from odradek_protocol.records.compression import Codec
 from odradek_protocol.records.control import ControlType, read_control_type
-from odradek_protocol.records.read import read_records
+from odradek_protocol.records.formats import MAGIC_AT, SMALLEST_BATCH, any_crc_matches, read_any, read_any_header
 
 __all__ = ["KINDS", "Damage", "Entry", "SegmentReader", "base_offsets", "kind_of", "read_file"]
 
@@ -42,9 +40,14 @@ CHECKPOINTS = {
     checkpoints.RECOVERY_POINTS: ("topic", "partition", "offset"),
     checkpoints.REPLICATION_OFFSETS: ("topic", "partition", "offset"),
     checkpoints.LOG_START_OFFSETS: ("topic", "partition", "offset"),
+    checkpoints.CLEANER_OFFSETS: ("topic", "partition", "offset"),
 }
 KINDS = (".log", *INDEX_SUFFIXES, snapshots.SUFFIX, *CHECKPOINTS)
 
+WITHOUT_CHECKPOINT = {
+    checkpoints.LEADER_EPOCHS: "the epochs are read from the batches",
+    checkpoints.CLEANER_OFFSETS: "the file is ignored: every log is compacted anew",
+}
 REBUILT = "the index is built again from the log"
 
 
@@ -135,11 +138,11 @@ class SegmentReader:
         while position < size:
             head = memoryview(self._files.pread(handle.fd, HEADER_SIZE, position))
             try:
-                missing = position + max(batch_size(head) if len(head) == HEADER_SIZE else HEADER_SIZE, 0) - size
+                missing = position + _size_of(head) - size
                 if missing > 0 and (grown := self._files.size(self.path)) > size:
                     size = grown  # Its broker is at work.
                     continue
-                batch = None if missing > 0 else read_header(head)
+                batch = None if missing > 0 else read_any_header(head)
                 problem = self._problem(handle, position, batch, expected, missing)
             except ProtocolError as error:
                 problem = f"no batch: {error}", "the header of a batch"
@@ -157,14 +160,14 @@ class SegmentReader:
         """What is wrong with a batch, and what was expected; the batch's bytes when nothing is."""
         if batch is None:
             return "the file ends within a batch", f"{missing} bytes more"
-        if batch.magic != MAGIC:
-            return f"magic {batch.magic}", f"magic {MAGIC}"
+        if not 0 <= batch.magic <= MAGIC:
+            return f"magic {batch.magic}", f"magic {MAGIC}, or an older one"
         if batch.base_offset < expected:
             return f"a batch with base offset {batch.base_offset}", f"an offset of at least {expected}"
         if batch.last_offset_delta < 0:
             return f"a last offset delta of {batch.last_offset_delta}", "none below 0"
         data = memoryview(self._files.read_at(handle.fd, batch.size, position))
-        if not crc_matches(data, 0, batch):
+        if not any_crc_matches(data, 0, batch):
             return f"the CRC of the batch at offset {batch.base_offset} does not match its bytes", f"{batch.crc:#010x}"
         return data
 
@@ -177,7 +180,7 @@ class SegmentReader:
 
     def _read_records(self, position: int, batch: RecordBatch, data: memoryview) -> Iterator[Entry | Damage]:
         try:
-            for record in read_records(data):
+            for record in read_any(data):
                 entry: Entry = {"record": record.offset, "timestamp": record.timestamp_ms}
                 if batch.is_control:
                     kind = read_control_type(record.key)
@@ -267,6 +270,16 @@ class SegmentReader:
             }
 
 
+def _size_of(head: memoryview) -> int:
+    """The size of the batch or message that begins with `head`: of its header, where that is cut short.
+
+    Raises ProtocolError at a size that there cannot be.
+    """
+    if len(head) > MAGIC_AT and head[MAGIC_AT] < MAGIC:
+        return read_any_header(head).size if len(head) >= SMALLEST_BATCH else SMALLEST_BATCH
+    return batch_size(head) if len(head) == HEADER_SIZE else HEADER_SIZE
+
+
 def _describe(position: int, batch: RecordBatch) -> Entry:
     codec = batch.codec
     return {
@@ -310,8 +323,9 @@ def _read_snapshot(files: Files, path: str) -> Iterator[Entry | Damage]:
 
 
 def _read_checkpoint(files: Files, path: str, names: tuple[str, ...]) -> Iterator[Entry | Damage]:
-    epochs = os.path.basename(path) == checkpoints.LEADER_EPOCHS
-    recovery = "the epochs are read from the batches" if epochs else "the file is ignored: every log is read whole"
+    name = os.path.basename(path)
+    epochs = name == checkpoints.LEADER_EPOCHS
+    recovery = WITHOUT_CHECKPOINT.get(name, "the file is ignored: every log is read whole")
     entries = checkpoints.read_entries(files, path, len(names))
     numbers = [[int(word) for word in entry[-2:] if word.isdecimal()] for entry in entries or []]
     if entries is None or any(len(pair) < 2 for pair in numbers):

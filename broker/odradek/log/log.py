@@ -15,15 +15,18 @@ import logging
 import os
 import random
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from odradek.log import retention, snapshots
 from odradek.log.aborted import AbortedEntry, AbortedTransaction
+from odradek.log.append_result import AppendResult
+from odradek.log.compaction import replacement
+from odradek.log.deletion import Deletions
 from odradek.log.epochs import LeaderEpochs
 from odradek.log.files import FileCache, Files
-from odradek.log.flush import PendingFlush
+from odradek.log.flush import PendingFlush, files_to_flush, prepare_close
 from odradek.log.producers import EndMarker, Producers
 from odradek.log.segment import LogSlice, Segment
 from odradek.log.segments import SegmentList
@@ -50,40 +53,19 @@ __all__ = ["AppendResult", "Log", "LogSlice", "Origin", "TimestampOffset"]
 
 logger = logging.getLogger(__name__)
 
-DELETED_SUFFIX = ".deleted"
-
-
-class AppendResult:
-    """What became of a batch. `log_append_time_ms` is -1 for a new one where the producer's timestamps are kept."""
-
-    __slots__ = ("base_offset", "duplicate", "last_offset", "log_append_time_ms", "log_start_offset")
-
-    def __init__(
-        self,
-        base_offset: int,
-        last_offset: int,
-        log_append_time_ms: int,
-        log_start_offset: int,
-        duplicate: bool = False,
-    ) -> None:
-        self.base_offset = base_offset
-        self.last_offset = last_offset
-        self.log_append_time_ms = log_append_time_ms
-        self.log_start_offset = log_start_offset
-        self.duplicate = duplicate
-
 
 class Log:
     """The log of one partition. Made by `recover.open_log`."""
 
     __slots__ = (
         "_cache",
-        "_deleted_files",
+        "_deletions",
         "_files",
+        "_flushed_to",
         "_segments",
-        "_truncations",
         "_unsynced",
         "active",
+        "cleaned_offset",
         "config",
         "directory",
         "epochs",
@@ -94,12 +76,23 @@ class Log:
         "producers",
         "recovery_point",
         "topic",
+        "truncations",
+        "uncleanable",
     )
 
     def __init__(
-        self, directory: str, topic: str, partition: int, config: "LogConfig", files: Files, cache: FileCache
+        self,
+        directory: str,
+        topic: str,
+        partition: int,
+        config: "LogConfig",
+        files: Files,
+        cache: FileCache,
+        deletions: Deletions,
+        *,
+        synced: bool = False,
     ) -> None:
-        """A log without a segment: `adopt_segments` comes next."""
+        """A log without a segment: `adopt_segments` comes next. `synced` says that all that is there is on the disk."""
         self.directory = directory
         self.topic = topic
         self.partition = partition
@@ -114,14 +107,21 @@ class Log:
         """Everything below this offset is on the disk."""
         self.failed: str | None = None
         """Why nothing may be read or written any more."""
+        self.cleaned_offset: int | None = None
+        """Where the last round of compaction ended; None when there was none."""
+        self.uncleanable: str | None = None
+        """Why compaction leaves this log alone."""
+        self.truncations = 0
+        """How often the log lost its end or its place: what was found out of its files before may not hold any more."""
         self.active: Segment
         self._segments = SegmentList()
         self._files = files
         self._cache = cache
-        self._truncations = 0
-        self._unsynced = {directory, os.path.dirname(directory)}
+        self._unsynced = set() if synced else {directory, os.path.dirname(directory)}
         """Files and folders that changed besides the segments, and are not known to be on the disk."""
-        self._deleted_files: list[tuple[int, str]] = []
+        self._flushed_to = 0
+        """Where the last flush that was prepared ends."""
+        self._deletions = deletions
 
     def __repr__(self) -> str:
         return f"Log({self.topic}-{self.partition}, offsets {self.log_start_offset} to {self.log_end_offset})"
@@ -199,7 +199,7 @@ class Log:
         if len(records) != batch.size:
             records = records[: batch.size]
         if "compact" in config.cleanup_policy and not batch.attributes & CONTROL:
-            check_keys(records, f"{self.topic}-{self.partition}")
+            check_keys(records, batch, config, f"{self.topic}-{self.partition}")
         append_time_ms = apply_timestamp_type(records, batch, now_ms, config)
         if batch.size > config.segment_bytes:
             raise BrokerError(Error.RECORD_LIST_TOO_LARGE, f"{batch.size} bytes are more than a segment holds")
@@ -217,7 +217,8 @@ class Log:
                     )
                 self.producers.check(batch)
             else:
-                marker = self._check_coordinator_batch(records, batch)
+                marker = read_end_marker(records) if batch.attributes & CONTROL else None
+                self.producers.check_from_coordinator(batch, marker)
         base_offset = self.log_end_offset
         last_offset = base_offset + batch.last_offset_delta
         stamp(records, 0, base_offset, leader_epoch)
@@ -227,14 +228,6 @@ class Log:
         if batch.producer_id >= 0:
             self.account_for(self.active, batch, base_offset, marker)
         return AppendResult(base_offset, last_offset, append_time_ms, self.log_start_offset)
-
-    def _check_coordinator_batch(self, records: memoryview, batch: RecordBatch) -> EndMarker | None:
-        marker = read_end_marker(records) if batch.attributes & CONTROL else None
-        if marker is None:
-            self.producers.check_epoch(batch)
-        else:
-            self.producers.check_marker(batch, marker)
-        return marker
 
     def append_as_follower(self, records: memoryview, now_ms: int = 0) -> AppendResult:
         """Write the batches that the partition's leader sent, with the offsets and epochs that they have.
@@ -309,7 +302,7 @@ class Log:
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
         """Note that the leader of `epoch` writes from `start_offset` on."""
-        self._unsynced.add(self.epochs.path)
+        self._unsynced |= {self.epochs.path, self.directory}
         try:
             self.epochs.assign(epoch, start_offset)
         except OSError as error:
@@ -327,12 +320,19 @@ class Log:
         jitter_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
         new.jitter_ms = int(random.random() * jitter_ms)  # noqa: S311 - spreads work, keeps no secret
         try:
-            new.create()
             old.seal()
+            if base_offset in (self.recovery_point, self._flushed_to):
+                # A recovery begins behind `old`, and believes what is there.
+                with self._changing("flushing"):
+                    old.sync()
+            new.create()
             snapshot = snapshots.save(self._files, self.directory, base_offset, self.producers)
         except OSError as error:
-            self._remove_segments([new])
             old.sealed = False
+            with self._changing("giving up a segment"):
+                # A crash would bring it back, beside what is appended to `old`.
+                self._remove_segments([new])
+                self._files.sync(self.directory)
             raise self._storage_error(f"a segment at offset {base_offset} could not be made: {error}") from error
         self._unsynced |= {self.directory, snapshot, *old.existing_files()}
         empty = [old] if not old.size else []
@@ -422,34 +422,39 @@ class Log:
 
         By time (the largest timestamp in a segment), by size, and what lies before the start of the log; the first two
         only where `cleanup.policy` has "delete". Nothing at or above `high_watermark` (None: the log's end) goes. When
-        all segments are to go, a new one is begun first. The files are renamed to end in ".deleted", and removed after
-        `file.delete.delay.ms` by this method. Raises KAFKA_STORAGE_ERROR.
+        all segments are to go, a new one is begun first. Raises KAFKA_STORAGE_ERROR.
         """
         with self._reading():
-            self.purge(now_ms)
             limit = self.log_end_offset if high_watermark is None else min(high_watermark, self.log_end_offset)
             count = retention.count_deletable(self, now_ms, limit)
             if not count:
                 return 0
             if count == len(self._segments.items):
                 self._roll(self.log_end_offset, now_ms)
-            deleted = self._segments.items[:count]
-            due_ms = now_ms + self.config.file_delete_delay_ms
-            for segment in deleted:
-                segment.discard()
-                for path in segment.existing_files():
-                    self._files.rename(path, path + DELETED_SUFFIX)
-                    self._deleted_files.append((due_ms, path + DELETED_SUFFIX))
+            old = self._segments.items[:count]
             self.adopt_segments(self._segments.items[count:])
             self.increment_log_start_offset(self._segments.bases[0])
+            self._deletions.retire(old, now_ms + self.config.file_delete_delay_ms)
             snapshots.remove_superfluous(self._files, self.directory, min(self.recovery_point, self.active.base_offset))
         logger.info("%s: %d segments before offset %d are deleted", self.directory, count, self._segments.bases[0])
         return count
 
-    def purge(self, now_ms: int) -> None:
-        """Remove the files of deleted segments whose time has come. Raises OSError."""
-        while self._deleted_files and self._deleted_files[0][0] <= now_ms:
-            self._files.unlink_if_exists(self._deleted_files.pop(0)[1])
+    def replace_segments(self, old: Sequence[Segment], now_ms: int) -> None:
+        """Put the cleaned files named after the first of `old`, neighbours below the active one, in their place.
+
+        Raises KAFKA_STORAGE_ERROR; the log then fails, and the next start finishes or undoes it.
+        """
+        first = old[0]
+        stem = first.path[: -len(".log")]
+        with self._changing("replacing segments"):
+            replacement.begin(self._files, stem)
+            self._deletions.retire(old, now_ms + self.config.file_delete_delay_ms)
+            replacement.finish(self._files, stem)
+            new = Segment.of_file(self.directory, first.base_offset, self._files, self._cache)
+            new.next_offset = old[-1].next_offset
+            self._unsynced.add(self.directory)
+            place = self._segments.items.index(first)
+            self.adopt_segments([*self._segments.items[:place], new, *self._segments.items[place + len(old) :]])
 
     def truncate_to(self, offset: int) -> None:
         """Drop everything from the batch that holds `offset` on, as a follower that has more than its leader does.
@@ -462,6 +467,8 @@ class Log:
             self.truncate_fully_and_start_at(offset)
             return
         with self._changing("truncating"):
+            # First: what a crash in the middle leaves has to be read.
+            self.recovery_point = min(self.recovery_point, offset)
             keep = bisect_right(self._segments.bases, offset)
             self._remove_segments(self._segments.items[keep:])
             self.adopt_segments(self._segments.items[:keep])
@@ -484,7 +491,9 @@ class Log:
         self.log_end_offset = end_offset
         self.log_start_offset = min(self.log_start_offset, end_offset)
         self.recovery_point = min(self.recovery_point, end_offset)
-        self._truncations += 1
+        if self.cleaned_offset is not None:
+            self.cleaned_offset = min(self.cleaned_offset, end_offset)
+        self.truncations += 1
         self.files_changed([self.active])
         self.epochs.truncate_from_end(end_offset)
         snapshots.remove_after(self._files, self.directory, end_offset)
@@ -519,16 +528,7 @@ class Log:
 
     def reload_producers(self) -> None:
         """Build the producers' state again: the newest snapshot, and the batches behind it. Raises OSError."""
-        producers = self.producers
-        start = snapshots.load_newest(self._files, self.directory, self.log_end_offset, producers) or 0
-        for segment in self._segments.from_offset(start):
-            for position, batch in segment.walk(0):
-                if batch.producer_id < 0 or batch.base_offset < start:
-                    continue
-                if not batch.attributes & CONTROL:
-                    producers.update(batch, batch.base_offset)
-                elif (marker := read_end_marker(segment.read(position, batch.size))) is not None:
-                    producers.end_transaction(batch, batch.base_offset, marker)
+        snapshots.reload(self._files, self.directory, self.log_end_offset, self._segments, self.producers)
 
     # -- to the disk ------------------------------------------------------------------------------------------------
 
@@ -540,51 +540,54 @@ class Log:
         if self.failed is not None:
             raise self._storage_error(self.failed)
         end = self.log_end_offset if offset is None else min(offset, self.log_end_offset)
-        handles, paths = [], []
         with self._changing("flushing"):
-            for segment in self._segments.from_offset(self.recovery_point):
-                if segment.base_offset >= end:
-                    break
-                handles.append(segment.open())
-                if segment is not self.active:
-                    # A recovery trusts these from now on; those of the segment that it scans are made again.
-                    segment.save_indexes()
-                    paths += segment.existing_files()[1:]
+            due = self._segments.from_offset(self.recovery_point) if self.recovery_point < end else []
+            handles, paths = files_to_flush(due, end)
         paths += self._unsynced
         self._unsynced.clear()
-        return PendingFlush(self, self._files, end, self._truncations, handles, paths)
+        self._flushed_to = end
+        return PendingFlush(self, self._files, end, self.truncations, handles, paths)
 
     def flush_done(self, flush: PendingFlush) -> None:
         """Move the recovery point to where `flush` went, unless the log was truncated meanwhile."""
-        if flush.truncations != self._truncations or flush.offset <= self.recovery_point:
+        if flush.truncations != self.truncations or flush.offset <= self.recovery_point:
             return
         flushed = self._segments.from_offset(self.recovery_point)[0]
         self.recovery_point = flush.offset
         first = self._segments.from_offset(flush.offset)[0]
         if first is not flushed:
-            try:
-                snapshots.remove_superfluous(self._files, self.directory, first.base_offset)
-            except OSError as error:
-                logger.warning("%s: superfluous snapshots could not be removed: %s", self.directory, error)
+            snapshots.remove_superfluous(self._files, self.directory, first.base_offset)
 
     def expire_producers(self, now_ms: int, expiration_ms: int) -> None:
         """Forget the producers that wrote nothing for `expiration_ms` (`producer.id.expiration.ms`)."""
         self.producers.expire(now_ms - expiration_ms)
 
-    def close(self) -> None:
-        """Complete the files, bring them to the disk, and note the producers. Raises KAFKA_STORAGE_ERROR."""
+    def prepare_close(self) -> PendingFlush:
+        """Complete the files and note the producers: what has to be flushed then. Raises KAFKA_STORAGE_ERROR."""
         with self._changing("closing"):
-            pending = self.prepare_flush()
-            self.active.seal()
-            if self.log_end_offset > self.recovery_point:
-                pending.add_paths(self.active.existing_files()[1:])
-            if self.producers.by_id or snapshots.offsets_of(self._files, self.directory):
-                path = snapshots.save(self._files, self.directory, self.log_end_offset, self.producers)
-                pending.add_paths([path])
-            pending.run()
-            self.flush_done(pending)
+            return prepare_close(self, self._files)
+
+    def close_done(self, flush: PendingFlush) -> None:
+        """Let go of the files, which are all on the disk. Raises KAFKA_STORAGE_ERROR."""
+        if flush.offset > self.recovery_point:
+            self.flush_done(flush)
         self.discard()
         self.failed = "it is closed"
+
+    def close(self) -> None:
+        """Complete the files, and bring them to the disk. Raises KAFKA_STORAGE_ERROR."""
+        pending = self.prepare_close()
+        pending.run()
+        self.close_done(pending)
+
+    def relocate(self, directory: str, files: Files, deletions: Deletions) -> None:
+        """Go on with a copy that lies in `directory`, as durable as this log is. Raises OSError."""
+        self.directory, self._files, self._deletions = directory, files, deletions
+        self.epochs.relocate(directory, files)
+        for segment in self._segments.items:
+            segment.relocate(directory, files)
+        self._unsynced = {directory}
+        self.truncations += 1  # A flush that runs now flushes the files that were left.
 
     def discard(self) -> None:
         """Let go of the files, whatever is or is not written; for a log that is deleted or given up."""

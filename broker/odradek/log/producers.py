@@ -112,6 +112,13 @@ class Producers:
                 f"the epoch of producer {batch.producer_id} is {producer.producer_epoch}, not {batch.producer_epoch}",
             )
 
+    def check_from_coordinator(self, batch: RecordBatch, marker: EndMarker | None) -> None:
+        """Check a coordinator's batch, with `marker` in it. Raises as `check_epoch` and `check_marker` do."""
+        if marker is None:
+            self.check_epoch(batch)
+        else:
+            self.check_marker(batch, marker)
+
     def check(self, batch: RecordBatch) -> None:
         """Check a client's batch that is no repetition.
 

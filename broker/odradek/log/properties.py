@@ -4,18 +4,31 @@
         version=0                                       version: 0
         broker.id=1                                     topic_id: 2LTFGl1rSzKrJ5iTpL6Ahg
         cluster.id=MkU3OEVBNTcwNTJENDM2Qg
+        directory.id=4VR-k5LIQ0qqhXNLxzVCrg
 
 Version 0 of meta.properties is that of brokers which a ZooKeeper coordinates; version 1, which has node.id instead of
-broker.id, is read too. The topic id is base64 (URL alphabet) without padding.
+broker.id, is read too. Ids are base64 (URL alphabet) without padding; each folder has a directory.id of its own
+(KIP-858).
 """
 
 import base64
 import os
+import uuid
+from collections.abc import Mapping
 
 from odradek.log.errors import LogFolderError
 from odradek.log.files import Files
 
-__all__ = ["META_PROPERTIES", "check_meta", "read_meta", "read_topic_id", "write_meta", "write_topic_id"]
+__all__ = [
+    "META_PROPERTIES",
+    "PARTITION_METADATA",
+    "check_directory_ids",
+    "check_meta",
+    "read_meta",
+    "read_topic_id",
+    "write_meta",
+    "write_topic_id",
+]
 
 META_PROPERTIES = "meta.properties"
 PARTITION_METADATA = "partition.metadata"
@@ -45,20 +58,38 @@ def check_meta(folder: str, meta: dict[str, str], node_id: int, cluster_id: str 
     key = _NODE_KEYS.get(version)
     if key is None:
         raise LogFolderError(f"{folder}/{META_PROPERTIES} has version {version}, 0 and 1 are known")
-    if meta.get(key, str(node_id)) != str(node_id):
-        raise LogFolderError(f"{folder} belongs to broker {meta[key]}, and this is broker {node_id}")
-    found = meta.get("cluster.id")
-    if cluster_id is not None and found is not None and found != cluster_id:
-        raise LogFolderError(f"{folder} belongs to cluster {found}, and this is cluster {cluster_id}")
+    for name, expected in ((key, str(node_id)), ("cluster.id", cluster_id)):
+        found = meta.get(name)
+        if found is not None and expected is not None and found != expected:
+            raise LogFolderError(f"{folder}/{META_PROPERTIES} has {name}={found}, and this broker has {expected}")
+
+
+def check_directory_ids(metas: Mapping[str, dict[str, str]]) -> None:
+    """Check that no two folders have one directory.id, as a copied folder has. Raises LogFolderError."""
+    seen: dict[str, str] = {}
+    for folder, meta in metas.items():
+        directory_id = meta.get("directory.id")
+        if directory_id is not None and (other := seen.setdefault(directory_id, folder)) != folder:
+            raise LogFolderError(
+                f"{folder}/{META_PROPERTIES} and {other}/{META_PROPERTIES} both have directory.id={directory_id}"
+            )
 
 
 def write_meta(files: Files, folder: str, meta: dict[str, str], node_id: int, cluster_id: str) -> None:
     """Write meta.properties, unless `meta`, what it holds, is that already. Raises OSError."""
     wanted = {"version": "0"} | meta | {"cluster.id": cluster_id}
+    wanted.setdefault("directory.id", _new_directory_id())
     wanted[_NODE_KEYS[wanted["version"]]] = str(node_id)
     if wanted != meta:
         text = "".join(f"{key}={value}\n" for key, value in wanted.items())
         files.replace(os.path.join(folder, META_PROPERTIES), text.encode(), durable=True)
+
+
+def _new_directory_id() -> str:
+    """A random id that does not begin with a dash, which command lines would take for an option."""
+    while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()).startswith("-"):
+        pass
+    return text
 
 
 def read_topic_id(files: Files, directory: str) -> bytes | None:

@@ -3,36 +3,37 @@
 - After a clean shutdown the files are believed; the last segment's tail is walked for the offset behind it.
 - Otherwise every segment from the recovery point on is read whole. Where a batch is cut short, its CRC is wrong or its
   offset does not follow (a block that was never written, a block of nonsense), the segment is cut at that batch, and
-  all later segments are deleted: offsets may have been lost there. Indexes, producers and epochs are made anew
-  from what is sound. Nothing before the damage is lost.
-- Files of an interrupted deletion (.deleted) or compaction (.cleaned) are removed, those of a finished compaction
-  (.swap) take the place of the segments that they replace.
+  all later segments are deleted: offsets may have been lost there. So are those that begin before the one before them
+  ends: a crash brought them back after they had been deleted. Indexes, producers and epochs are made anew from what is
+  sound. Nothing before the damage is lost.
+- Files of an interrupted deletion (.deleted) are removed. For those of a compaction see `compaction.replacement`.
 """
 
 import logging
 import os
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from odradek.log.compaction import replacement
+from odradek.log.deletion import DELETED_SUFFIX, Deletions
 from odradek.log.files import FileCache, Files
-from odradek.log.log import DELETED_SUFFIX, Log
-from odradek.log.segment import INDEX_SUFFIXES, MAX_RELATIVE_OFFSET, Segment
+from odradek.log.log import Log
+from odradek.log.segment import INDEX_SUFFIXES, MAX_RELATIVE_OFFSET, Segment, file_name
 from odradek.log.snapshots import remove_after
 from odradek.log.validation import read_end_marker
 from odradek_protocol.errors import BrokerError, ProtocolError
-from odradek_protocol.records.batch import HEADER_SIZE, MAGIC, RecordBatch, crc_matches, read_header
+from odradek_protocol.records.batch import HEADER_SIZE, MAGIC, RecordBatch
+from odradek_protocol.records.formats import SMALLEST_BATCH, any_crc_matches, read_any_header
 
 if TYPE_CHECKING:
     from odradek.log.config import LogConfig
 
-__all__ = ["CLEANED_SUFFIX", "SWAP_SUFFIX", "open_log", "parse_directory_name"]
+__all__ = ["bytes_to_recover", "open_log", "parse_directory_name"]
 
 logger = logging.getLogger(__name__)
 
-CLEANED_SUFFIX = ".cleaned"
-SWAP_SUFFIX = ".swap"
 _SCAN_BYTES = 1 << 20
 """Read at once while recovering."""
 
@@ -53,24 +54,28 @@ def open_log(
     clean: bool = False,
     recovery_point: int = 0,
     log_start_offset: int = 0,
+    deletions: Deletions | None = None,
+    on_recovered: Callable[[int], None] | None = None,
 ) -> Log:
     """Open the log in `directory`, named `topic-partition`; where there is none, a new one is made.
 
     `clean` says that it was closed, `recovery_point` up to where it is on the disk for certain, `log_start_offset`
-    where it began. Raises OSError.
+    where it began. `deletions` takes what it deletes from now on; `on_recovered` is called with the size of each
+    segment that was read whole. Raises OSError.
     """
     name = parse_directory_name(os.path.basename(directory))
     if name is None:
         raise ValueError(f"{directory} is not the folder of a partition")
-    log = Log(directory, *name, config, files, cache)
-    if not files.exists(directory):
+    there = files.exists(directory)
+    log = Log(directory, *name, config, files, cache, deletions or Deletions(files), synced=clean and there)
+    if not there:
         files.mkdir(directory)
         _start_empty(log, files, cache, log_start_offset, now_ms)
         return log
     segments = _load_segments(directory, files, cache)
     log.epochs.load()
     if segments and not clean:
-        segments = _recover(log, segments, files, cache, recovery_point)
+        segments = _recover(log, segments, files, cache, recovery_point, on_recovered)
     if segments:
         log.adopt_segments(segments)
         if clean:
@@ -106,7 +111,10 @@ def _start_empty(log: Log, files: Files, cache: FileCache, offset: int, now_ms: 
 
 
 def _load_segments(directory: str, files: Files, cache: FileCache) -> list[Segment]:
-    _finish_replacements(directory, files, cache)
+    for name in files.names(directory):
+        if name.endswith((DELETED_SUFFIX, ".tmp")):
+            files.unlink(os.path.join(directory, name))
+    replacement.finish_interrupted(directory, files, cache)
     names = files.names(directory)
     bases = _bases(names)
     for name in names:
@@ -120,43 +128,40 @@ def _load_segments(directory: str, files: Files, cache: FileCache) -> list[Segme
     return segments
 
 
-def _finish_replacements(directory: str, files: Files, cache: FileCache) -> None:
-    """Bring an interrupted deletion or compaction to its end."""
-    names = files.names(directory)
-    for name in names:
-        if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")):
-            files.unlink(os.path.join(directory, name))
-    for name in names:
-        if name.endswith(".log" + SWAP_SUFFIX):
-            base = int(name.partition(".")[0])
-            new = Segment.of_file(directory, base, files, cache, SWAP_SUFFIX)
-            end = max((batch.last_offset + 1 for _, batch in new.walk(0)), default=base + 1)
-            new.discard()
-            logger.info("%s/%s takes the place of the segments from %d to %d", directory, name, base, end)
-            old = (Segment.of_file(directory, other, files, cache) for other in _bases(names) if base <= other < end)
-            _remove(list(old), files)
-    for name in names:
-        if name.endswith(SWAP_SUFFIX):
-            path = os.path.join(directory, name)
-            files.rename(path, path[: -len(SWAP_SUFFIX)])
+def bytes_to_recover(directory: str, recovery_point: int, files: Files) -> int:
+    """How many bytes are read to recover the log in `directory`. Raises OSError."""
+    bases = _bases(files.names(directory))
+    from_point = bases[max(bisect_right(bases, recovery_point) - 1, 0) :]
+    return sum(files.size(os.path.join(directory, file_name(base, ".log"))) for base in from_point)
 
 
-def _recover(log: Log, segments: list[Segment], files: Files, cache: FileCache, recovery_point: int) -> list[Segment]:
+def _recover(
+    log: Log,
+    segments: list[Segment],
+    files: Files,
+    cache: FileCache,
+    recovery_point: int,
+    on_recovered: Callable[[int], None] | None,
+) -> list[Segment]:
     """Read the segments from the recovery point on; gives those that are left."""
     bases = [segment.base_offset for segment in segments]
     first = max(bisect_right(bases, recovery_point) - 1, 0)
     sound = segments[:first]
     log.log_end_offset = bases[first]
-    if sound and recovery_point == bases[first]:
-        # It may have been sealed after it was flushed, and what its indexes got then may be lost.
-        sound[-1].reopen_for_append()
-        sound[-1].seal()
     if sound:
         log.adopt_segments(sound)
+    # Later ones may be of records that were cut off before the crash.
+    remove_after(files, log.directory, bases[first])
     log.reload_producers()
     for number, segment in enumerate(segments[first:], first):
+        if sound and segment.base_offset < sound[-1].next_offset:
+            logger.warning("%s begins before offset %d, the end of the one before", segment.path, sound[-1].next_offset)
+            _give_up(log, segments[number:], files)
+            break
         recovered = _recover_segment(log, segment, files, cache)
         sound.append(recovered)
+        if on_recovered is not None:
+            on_recovered(segment.size)
         if recovered.size < segment.size:
             logger.warning(
                 "%s is damaged at position %d: %d bytes from offset %d on are cut off",
@@ -165,14 +170,19 @@ def _recover(log: Log, segments: list[Segment], files: Files, cache: FileCache, 
                 segment.size - recovered.size,
                 recovered.next_offset,
             )
-            if number + 1 < len(segments):
-                logger.warning("%s: %d later segments are deleted", log.directory, len(segments) - number - 1)
-            _remove(segments[number + 1 :], files)
+            _give_up(log, segments[number + 1 :], files)
             break
     for segment in sound[first:-1]:
         segment.seal()
     log.files_changed(sound[max(first - 1, 0) :])
     return sound
+
+
+def _give_up(log: Log, segments: list[Segment], files: Files) -> None:
+    """Delete the segments behind a damage."""
+    if segments:
+        logger.warning("%s: %d later segments are deleted", log.directory, len(segments))
+        _remove(segments, files)
 
 
 def _recover_segment(log: Log, segment: Segment, files: Files, cache: FileCache) -> Segment:
@@ -200,11 +210,11 @@ def _sound_batches(segment: Segment, files: Files) -> Iterator[tuple[memoryview,
     handle, end = segment.open(), segment.size
     window, start, position = memoryview(b""), 0, 0
     expected = segment.base_offset
-    while position + HEADER_SIZE <= end:
+    while position + SMALLEST_BATCH <= end:
         if position + HEADER_SIZE > start + len(window):
             window, start = memoryview(files.read_at(handle.fd, min(_SCAN_BYTES, end - position), position)), position
         try:
-            batch = read_header(window, position - start)
+            batch = read_any_header(window, position - start)
         except ProtocolError:
             return
         if position + batch.size > end:
@@ -221,11 +231,11 @@ def _sound_batches(segment: Segment, files: Files) -> Iterator[tuple[memoryview,
 
 def _is_sound(window: memoryview, position: int, batch: RecordBatch, expected: int, base_offset: int) -> bool:
     if (
-        batch.magic != MAGIC
+        not 0 <= batch.magic <= MAGIC
         or batch.base_offset < expected
         or batch.last_offset_delta < 0
         or batch.last_offset - base_offset > MAX_RELATIVE_OFFSET
-        or not crc_matches(window, position, batch)
+        or not any_crc_matches(window, position, batch)
     ):
         return False
     if batch.is_control:

@@ -16,7 +16,7 @@ def count_deletable(log: "Log", now_ms: int, limit_offset: int) -> int:
     segments = log.segments
     deletable = 0
     for segment in segments:
-        if not segment.size or segment.next_offset > limit_offset:
+        if (segment is log.active and not segment.size) or segment.next_offset > limit_offset:
             break
         deletable += 1
     count = _before_start(log, deletable)

@@ -15,7 +15,8 @@ from odradek.log.aborted import AbortedIndex
 from odradek.log.files import FileCache, FileHandle, Files
 from odradek.log.index import Indexes
 from odradek_protocol.errors import ProtocolError
-from odradek_protocol.records.batch import HEADER_SIZE, RecordBatch, read_header
+from odradek_protocol.records.batch import HEADER_SIZE, MAGIC, RecordBatch, read_header
+from odradek_protocol.records.formats import MAGIC_AT, SMALLEST_BATCH, read_any_header
 from odradek_protocol.schema import Records
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class LogSlice(Records):
 
     `file` stays open as long as the slice is held, even when the segment is deleted meanwhile. `first_offset` is the
     base offset of the first batch (or, where compaction left a hole before it, an offset in that hole);
-    `next_offset` the one behind the last batch.
+    `next_offset` the one behind the last batch, and behind such a hole there.
     """
 
     __slots__ = ("_files", "file", "first_offset", "next_offset", "position")
@@ -125,7 +126,7 @@ class Segment:
         segment.created_ms = files.modified_ms(segment.path)
         segment.sealed = True
         segment._indexes = None
-        segment._max_timestamp = _UNREAD
+        segment.first_timestamp = segment._max_timestamp = _UNREAD
         return segment
 
     def __repr__(self) -> str:
@@ -158,13 +159,14 @@ class Segment:
         if self.sealed:
             self._indexes = None
 
-    def seal(self) -> None:
-        """End appending: complete the files. Raises OSError."""
+    def seal(self) -> bool:
+        """End appending: complete the files; gives whether the indexes lacked something. Raises OSError."""
         if self.torn:
             self.open()
         self.complete_indexes()
-        self.indexes.save()
+        changed = self.indexes.save()
         self.sealed = True
+        return changed
 
     def complete_indexes(self) -> None:
         """Add the entry for the largest timestamp, which a segment that is no longer written to ends with."""
@@ -178,6 +180,24 @@ class Segment:
         """Bring the index files up to what is in memory. Raises OSError."""
         if self._indexes is not None:
             self._indexes.save()
+
+    def sync(self) -> None:
+        """Bring the files to the disk. Raises OSError."""
+        for path in self.existing_files():
+            self._files.sync(path)
+
+    def relocate(self, directory: str, files: Files) -> None:
+        """Go on with a copy of the files that lies in `directory`; the active segment's has no indexes yet.
+
+        Raises OSError.
+        """
+        self._cache.discard(self)
+        self.path = os.path.join(directory, os.path.basename(self.path))
+        self._files, self._pwrite = files, files.pwrite
+        if self._indexes is not None:
+            self._indexes.relocate(self.path[: -len(".log")], files)
+        if not self.sealed:
+            self.indexes.create()
 
     def existing_files(self) -> list[str]:
         """The paths of the segment's files."""
@@ -193,13 +213,14 @@ class Segment:
     @property
     def indexes(self) -> Indexes:
         """The indexes, read or rebuilt if need be. Raises OSError."""
-        if self._indexes is None:
-            loaded = Indexes.load(self.path[: -len(".log")], self._files, self.size)
-            if loaded is None:
+        indexes = self._indexes
+        if indexes is None:
+            indexes = Indexes.load(self.path[: -len(".log")], self._files, self.size)
+            if indexes is None:
                 logger.warning("%s: its indexes are missing or make no sense, they are built again", self.path)
-                loaded = self._rebuild_indexes()
-            self._indexes = loaded
-        return self._indexes
+                indexes = self._rebuild_indexes()
+            self._indexes = indexes
+        return indexes
 
     def _rebuild_indexes(self) -> Indexes:
         """Index the batches again by their headers, which do not tell of aborts: what is known of those is kept."""
@@ -210,6 +231,19 @@ class Segment:
         twin.indexes.aborted = Indexes.load_aborted(self.path[: -len(".log")], self._files) or AbortedIndex()
         twin.indexes.create()
         return twin.indexes
+
+    def load_aborted(self) -> AbortedIndex:
+        """The aborted transactions whose markers are here, without the other indexes. Raises OSError."""
+        if self._indexes is not None:
+            return self._indexes.aborted
+        return Indexes.load_aborted(self.path[: -len(".log")], self._files) or AbortedIndex()
+
+    @property
+    def first_batch_timestamp(self) -> int:
+        """The largest timestamp of the first batch, -1 for none. Raises OSError."""
+        if self.first_timestamp == _UNREAD:
+            self.first_timestamp = next((first.max_timestamp for _, first in self.walk(0)), NO_TIMESTAMP)
+        return self.first_timestamp
 
     @property
     def max_timestamp(self) -> int:
@@ -224,6 +258,21 @@ class Segment:
         if self._max_timestamp == _UNREAD:
             self._read_max_timestamp()
         return self._max_timestamp_offset
+
+    @property
+    def known_max_timestamp(self) -> int | None:
+        """The largest timestamp, where it is known without the files."""
+        return None if self._max_timestamp == _UNREAD else self._max_timestamp
+
+    def twin(self, cache: FileCache) -> "Segment":
+        """The same sealed segment with handles and indexes of its own, for another thread. Raises OSError."""
+        twin = Segment.of_file(os.path.dirname(self.path), self.base_offset, self._files, cache)
+        twin.next_offset = self.next_offset
+        return twin
+
+    def learn_max_timestamp(self, twin: "Segment") -> None:
+        """Take what a twin has read."""
+        self._max_timestamp, self._max_timestamp_offset = twin.max_timestamp, twin.max_timestamp_offset
 
     def _read_max_timestamp(self) -> None:
         """A complete time index ends with the largest timestamp; retention, which asks for it, needs no more of it."""
@@ -357,17 +406,20 @@ class Segment:
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def walk(self, position: int) -> Iterator[tuple[int, RecordBatch]]:
-        """The position and header of each batch from the one at `position` on. Raises OSError.
+        """The position and header of each batch, of whatever format, from the one at `position` on. Raises OSError.
 
         Ends, like a torn file, where there is no whole batch.
         """
         handle, end = self.open(), self.size
         window, start = b"", position
-        while position + HEADER_SIZE <= end:
+        while position + SMALLEST_BATCH <= end:
             if position + HEADER_SIZE > start + len(window):
                 window, start = self._files.pread(handle.fd, min(_WALK_BYTES, end - position), position), position
+                if len(window) < SMALLEST_BATCH:
+                    return
+            at = position - start
             try:
-                batch = read_header(window, position - start)
+                batch = (read_header if window[at + MAGIC_AT] == MAGIC else read_any_header)(window, at)
             except ProtocolError:
                 return
             if position + batch.size > end:

@@ -19,8 +19,21 @@ from crc32c import crc32c
 from odradek.log.files import Files
 from odradek.log.producers import CachedBatch, Producer, Producers
 from odradek.log.segment import file_name
+from odradek.log.segments import SegmentList
+from odradek.log.validation import read_end_marker
+from odradek_protocol.records.batch import CONTROL
 
-__all__ = ["SUFFIX", "decode", "encode", "load_newest", "offsets_of", "remove_after", "remove_superfluous", "save"]
+__all__ = [
+    "SUFFIX",
+    "decode",
+    "encode",
+    "load_newest",
+    "offsets_of",
+    "reload",
+    "remove_after",
+    "remove_superfluous",
+    "save",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -108,14 +121,30 @@ def load_newest(files: Files, directory: str, up_to: int, producers: Producers) 
     return None
 
 
+def reload(files: Files, directory: str, end_offset: int, segments: SegmentList, producers: Producers) -> None:
+    """Build the state of `producers` again: the newest snapshot, and the batches behind it. Raises OSError."""
+    start = load_newest(files, directory, end_offset, producers) or 0
+    for segment in segments.from_offset(start):
+        for position, batch in segment.walk(0):
+            if batch.producer_id < 0 or batch.base_offset < start:
+                continue
+            if not batch.attributes & CONTROL:
+                producers.update(batch, batch.base_offset)
+            elif (marker := read_end_marker(segment.read(position, batch.size))) is not None:
+                producers.end_transaction(batch, batch.base_offset, marker)
+
+
 def remove_superfluous(files: Files, directory: str, recovery_point: int) -> None:
     """Remove the snapshots that no recovery starts from: all before the newest one at or before `recovery_point`.
 
-    Raises OSError.
+    Those that cannot be removed do no harm.
     """
-    before = [offset for offset in offsets_of(files, directory) if offset <= recovery_point]
-    for offset in before[:-1]:
-        files.unlink(os.path.join(directory, file_name(offset, SUFFIX)))
+    try:
+        before = [offset for offset in offsets_of(files, directory) if offset <= recovery_point]
+        for offset in before[:-1]:
+            files.unlink(os.path.join(directory, file_name(offset, SUFFIX)))
+    except OSError as error:
+        logger.warning("%s: superfluous snapshots could not be removed: %s", directory, error)
 
 
 def remove_after(files: Files, directory: str, offset: int) -> None:

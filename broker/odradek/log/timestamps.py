@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 from odradek.log.segment import NO_TIMESTAMP, Segment
-from odradek_protocol.records.batch import RecordBatch
+from odradek_protocol.records.batch import MAGIC, RecordBatch
+from odradek_protocol.records.legacy import read_messages
 from odradek_protocol.records.read import scan
 
 __all__ = ["TimestampOffset", "find_largest", "find_timestamp"]
@@ -52,8 +53,13 @@ def find_largest(segment: Segment) -> TimestampOffset | None:
 
 
 def _timestamps(segment: Segment, position: int, batch: RecordBatch) -> list[tuple[int, int]]:
-    """Offset and timestamp of each record; where the broker stamped the batch, it need not be opened for that."""
-    if batch.is_log_append_time:
+    """Offset and timestamp of each record; of a whole batch that the broker stamped, only the first one, unread."""
+    if batch.is_log_append_time and batch.magic == MAGIC and batch.record_count > batch.last_offset_delta:
         return [(batch.base_offset, batch.max_timestamp)]
     data = segment.read(position, batch.size)
-    return [(batch.base_offset + delta, timestamp) for delta, timestamp, _ in scan(data)]
+    if batch.magic < MAGIC:
+        return [(message.offset, message.timestamp_ms) for message in read_messages(data)]
+    found = scan(data)
+    if batch.is_log_append_time:
+        return [(batch.base_offset + delta, batch.max_timestamp) for delta, _, _ in found]
+    return [(batch.base_offset + delta, timestamp) for delta, timestamp, _ in found]

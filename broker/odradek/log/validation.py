@@ -26,15 +26,14 @@ from odradek_protocol.records.batch import (
     MAGIC,
     TRANSACTIONAL,
     RecordBatch,
-    crc_matches,
-    iter_batches,
     read_header,
     stamp_log_append_time,
     update_crc,
 )
 from odradek_protocol.records.build import recompress
-from odradek_protocol.records.compression import Codec, looks_compressed
+from odradek_protocol.records.compression import MAX_RECORDS_BYTES, Codec, looks_compressed
 from odradek_protocol.records.control import ControlType, read_control_type, read_coordinator_epoch
+from odradek_protocol.records.formats import any_crc_matches, iter_any
 from odradek_protocol.records.read import read_records, scan
 
 if TYPE_CHECKING:
@@ -51,6 +50,7 @@ __all__ = [
     "read_run",
     "recompress_for_topic",
     "split_run",
+    "target_codec",
 ]
 
 
@@ -139,10 +139,10 @@ def check_client_batch(records: memoryview, batch: RecordBatch) -> None:
         raise BrokerError(Error.UNKNOWN_SERVER_ERROR, f"the records are not what codec {codec} makes")
 
 
-def check_keys(records: memoryview, partition_name: str) -> None:
+def check_keys(records: memoryview, batch: RecordBatch, config: "LogConfig", partition_name: str) -> None:
     """Check that every record has a key, as compaction needs it. Raises RecordErrors of INVALID_RECORD."""
     message = f"Compacted topic cannot accept message without key in topic partition {partition_name}"
-    errors = [(index, message) for index, (_, _, has_key) in enumerate(_scan(records)) if not has_key]
+    errors = [(index, message) for index, (_, _, has_key) in enumerate(_scan(records, batch, config)) if not has_key]
     if errors:
         shown = ", ".join(
             f"RecordError(batchIndex={index}, message='{text}')" for index, text in errors[:_SHOWN_ERRORS]
@@ -158,9 +158,14 @@ def check_keys(records: memoryview, partition_name: str) -> None:
 def apply_timestamp_type(records: memoryview, batch: RecordBatch, now_ms: int, config: "LogConfig") -> int:
     """Stamp the batch with the time of the append, or check the producer's own timestamps.
 
-    Gives the stamped time, -1 for none. -1 is a legal timestamp: the producer has none. Raises RecordErrors of
-    INVALID_TIMESTAMP.
+    Gives the stamped time, -1 for none. -1 is a legal timestamp: the producer has none. That a producer says that its
+    batch is stamped is an error only where the broker stamps, or there is no time in it, as on Kafka. Raises
+    RecordErrors of INVALID_TIMESTAMP.
     """
+    if batch.attributes & LOG_APPEND_TIME and (
+        config.message_timestamp_type == "LogAppendTime" or batch.max_timestamp == NO_TIMESTAMP
+    ):
+        _refuse_log_append_time(records, batch, config)
     if config.message_timestamp_type == "LogAppendTime":
         stamp_log_append_time(records, 0, batch, now_ms)
         return now_ms
@@ -172,11 +177,25 @@ def apply_timestamp_type(records: memoryview, batch: RecordBatch, now_ms: int, c
         batch.max_timestamp - now_ms > config.message_timestamp_after_max_ms
         or now_ms - batch.base_timestamp > config.message_timestamp_before_max_ms
     ):
-        _check_timestamps(records, now_ms, config)
+        _check_timestamps(records, batch, now_ms, config)
     return -1
 
 
-def _check_timestamps(records: memoryview, now_ms: int, config: "LogConfig") -> None:
+def _refuse_log_append_time(records: memoryview, batch: RecordBatch, config: "LogConfig") -> None:
+    errors = [
+        (
+            index,
+            f"Invalid timestamp type in message with offset {offset}. "
+            "Producer should not set timestamp type to LogAppendTime.",
+        )
+        for index, (offset, _, _) in enumerate(_scan(records, batch, config))
+    ]
+    raise RecordErrors(
+        Error.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp", errors
+    )
+
+
+def _check_timestamps(records: memoryview, batch: RecordBatch, now_ms: int, config: "LogConfig") -> None:
     earliest = now_ms - config.message_timestamp_before_max_ms
     latest = now_ms + config.message_timestamp_after_max_ms
     errors = [
@@ -185,7 +204,7 @@ def _check_timestamps(records: memoryview, now_ms: int, config: "LogConfig") -> 
             f"Timestamp {timestamp} of message with offset {offset} is out of range. "
             f"The timestamp should be within [{earliest}, {latest}]",
         )
-        for index, (offset, timestamp, _) in enumerate(_scan(records))
+        for index, (offset, timestamp, _) in enumerate(_scan(records, batch, config))
         if timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest
     ]
     if errors:
@@ -194,12 +213,28 @@ def _check_timestamps(records: memoryview, now_ms: int, config: "LogConfig") -> 
         )
 
 
-def _scan(records: memoryview) -> list[tuple[int, int, bool]]:
-    """Offset delta, timestamp, and whether there is a key, of each record. Raises INVALID_RECORD."""
+def _scan(records: memoryview, batch: RecordBatch, config: "LogConfig") -> list[tuple[int, int, bool]]:
+    """Offset delta, timestamp, and whether there is a key, of each record.
+
+    Raises INVALID_RECORD, also where a compressed record takes more than `max.decompressed.message.bytes`.
+    """
+    largest = config.max_decompressed_message_bytes if batch.codec else MAX_RECORDS_BYTES
     try:
-        return list(scan(records))
+        return list(scan(records, max_record_bytes=largest))
     except ProtocolError as error:
         raise BrokerError(_INVALID, str(error)) from error
+
+
+def target_codec(config: "LogConfig") -> tuple[Codec | None, int | None]:
+    """The codec that the topic's `compression.type` names, None for the producer's; and its level, None for default."""
+    codec = _CODECS.get(config.compression_type)
+    if codec == Codec.GZIP:
+        return codec, config.compression_gzip_level
+    if codec == Codec.LZ4:
+        return codec, config.compression_lz4_level
+    if codec == Codec.ZSTD:
+        return codec, config.compression_zstd_level
+    return codec, None
 
 
 def recompress_for_topic(
@@ -207,18 +242,15 @@ def recompress_for_topic(
 ) -> tuple[memoryview, RecordBatch]:
     """The batch in the codec that the topic's `compression.type` asks for.
 
-    Raises INVALID_RECORD; MESSAGE_TOO_LARGE when it has become too large.
+    Raises INVALID_RECORD, also where the records make no sense; MESSAGE_TOO_LARGE when it has become too large.
     """
-    codec = _CODECS[config.compression_type]
-    if batch.codec == codec or batch.is_control:
+    codec, level = target_codec(config)
+    if codec is None or batch.codec == codec or batch.is_control:
         return records, batch
-    levels = {
-        Codec.GZIP: config.compression_gzip_level,
-        Codec.LZ4: config.compression_lz4_level,
-        Codec.ZSTD: config.compression_zstd_level,
-    }
     try:
-        changed = memoryview(recompress(records, codec, levels.get(codec)))
+        plain = records if batch.codec == Codec.NONE else memoryview(recompress(records, Codec.NONE))
+        _scan(plain, batch, config)
+        changed = plain if codec == Codec.NONE else memoryview(recompress(plain, codec, level))
     except ProtocolError as error:
         raise BrokerError(_INVALID, str(error)) from error
     if len(changed) > config.max_message_bytes:
@@ -250,12 +282,12 @@ def read_run(records: memoryview, log_end_offset: int) -> list[tuple[int, Record
     Raises CORRUPT_MESSAGE; OFFSET_OUT_OF_RANGE when their offsets do not ascend from `log_end_offset` on.
     """
     try:
-        run = list(iter_batches(records))
+        run = list(iter_any(records))
     except ProtocolError as error:
         raise BrokerError(_CORRUPT, str(error)) from error
     expected = log_end_offset
     for position, batch in run:
-        if batch.magic != MAGIC or not crc_matches(records, position, batch):
+        if not 0 <= batch.magic <= MAGIC or not any_crc_matches(records, position, batch):
             raise BrokerError(_CORRUPT, f"the record batch at offset {batch.base_offset} is corrupt")
         if batch.base_offset < expected or batch.last_offset_delta < 0:
             raise BrokerError(

@@ -67,6 +67,7 @@ def test_t68_kafka_describes_350_settings_of_which_246_are_read_only() -> None:
         ("socket.send.buffer.bytes", "-1", "-2"),
         ("group.max.session.timeout.ms", "6000", "5999"),
         ("log.cleaner.max.compaction.lag.ms", "1", "0"),
+        ("log.cleaner.dedupe.buffer.size", "1048577", "1048576"),
         ("auto.create.topics.enable", "False", "no"),
         ("log.retention.ms", "-1", "0"),
         ("log.retention.minutes", "1", "0"),

@@ -87,6 +87,14 @@ def test_settings_of_kafka_3_are_taken() -> None:
     BrokerConfig().topic_config({"message.format.version": "3.0-IV1", "message.downconversion.enable": "false"})
 
 
+def test_the_older_form_of_the_bounds_of_timestamps() -> None:
+    older = {"message.timestamp.difference.max.ms": "1000"}
+    topic = BrokerConfig().topic_config(older)
+    assert (topic.message_timestamp_before_max_ms, topic.message_timestamp_after_max_ms) == (1000, 1000)
+    topic = BrokerConfig().topic_config(older | {"message.timestamp.after.max.ms": "5"})
+    assert (topic.message_timestamp_before_max_ms, topic.message_timestamp_after_max_ms) == (1000, 5)
+
+
 def test_a_test_may_have_small_segments() -> None:
     topic = BrokerConfig().topic_config({"internal.segment.bytes": "100"})
     assert topic.segment_bytes == 100

@@ -13,6 +13,7 @@ from typing import TypeVar
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from support.cleaning import clean
 from support.disk import Fault, SimulatedDisk
 from support.logs import NOW_MS, Opener, check_indexes, contents, records
 
@@ -37,10 +38,11 @@ class LogMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.disk = SimulatedDisk()
+        self.disk = SimulatedDisk(NOW_MS)
         self.disk.make_directories(FOLDER)
         self.disk.root.sync()
         self.opener = Opener(FOLDER, self.disk)
+        self.opener.config.cleanup_policy = ["compact", "delete"]
         self.opener.config.segment_bytes = 1200
         self.opener.config.file_delete_delay_ms = 0
         self.model: dict[int, bytes | None] = {}
@@ -101,12 +103,12 @@ class LogMachine(RuleBasedStateMachine):
     @rule(count=st.integers(1, 5), size=st.integers(0, 200), age=st.integers(-5, 5))
     def append(self, count: int, size: int, age: int) -> None:
         values = self._values(count, size)
-        self._append(records(*values, timestamp_ms=NOW_MS + age), values)
+        self._append(records(*values, timestamp_ms=NOW_MS + age, key=None), values)
 
     @rule(count=st.integers(1, 3))
     def append_idempotent(self, count: int) -> None:
         values = self._values(count, 10)
-        offset = self._append(records(*values, producer=(PRODUCER_ID, 0, self.sequence)), values)
+        offset = self._append(records(*values, producer=(PRODUCER_ID, 0, self.sequence), key=None), values)
         if offset is not None:
             self.last_idempotent = (offset, self.sequence, count)
             self.sequence += count
@@ -137,7 +139,9 @@ class LogMachine(RuleBasedStateMachine):
         assert sum(batch.size for _, batch in batches) == len(data)
         assert len(data) <= limit or len(batches) == 1
         assert offset <= batches[0][1].last_offset
-        assert piece.next_offset == batches[-1][1].last_offset + 1
+        behind = range(batches[-1][1].last_offset + 1, piece.next_offset)
+        assert piece.next_offset >= behind.start
+        assert not self.model.keys() & set(behind)
         end = offset + int((self.end - offset) * last)
         bounded = self.log.read(offset, limit, end, at_least_one=True)
         if bounded is not None:
@@ -177,16 +181,34 @@ class LogMachine(RuleBasedStateMachine):
         self._attempt(lambda: log.delete_old_segments(NOW_MS))
         assert self.log.log_start_offset == self.start
 
+    @rule()
+    def compact(self) -> None:
+        """Every record has a key of its own, so all are kept: small segments become one."""
+        log = self.log
+        try:
+            self._attempt(lambda: clean(log, files=self.disk))
+        except OSError:
+            # The cleaning process met it, and has changed nothing.
+            assert self.disk.fault is None
+
     @rule(share=st.floats(0, 1))
     def truncate(self, share: float) -> None:
         offset = self.start + int((self.end - self.start) * share)
         log = self.log
-        self.flushed = min(self.flushed, offset)
+        self.flushed = min(self.flushed, self._batch_start(offset))
         wanted = {held for held in self.model if held >= offset}
         self._attempt(lambda: log.truncate_to(offset))
         if self.log is log:
             assert log.log_end_offset <= offset
         self._take_over(may_lack=wanted | set(range(log.log_end_offset, self.end)))
+
+    def _batch_start(self, offset: int) -> int:
+        """The first offset of the batch that holds `offset`: batches are truncated as a whole."""
+        fault, self.disk.fault = self.disk.fault, None
+        piece = self.log.read(offset, 0, self.end, at_least_one=True)
+        batches = [] if piece is None else list(iter_batches(piece.read_bytes()))
+        self.disk.fault = fault
+        return min([offset, *(batch.base_offset for _, batch in batches)])
 
     @rule()
     def restart(self) -> None:
@@ -254,7 +276,8 @@ class LogMachine(RuleBasedStateMachine):
         self.flushed = min(self.flushed, self.end)
         for offset, value in (self.model | found).items():
             self.sent.setdefault(offset, set()).add(value)
-        self.model = found
+        # What lies below the start can come back: a truncation may go behind it, and be undone by a crash.
+        self.model = {offset: value for offset, value in self.model.items() if offset < self.start} | found
         self.last_idempotent = None
         producer = self.log.producers.by_id.get(PRODUCER_ID)
         self.sequence = producer.batches[-1].last_sequence + 1 if producer and producer.batches else 0

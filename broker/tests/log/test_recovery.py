@@ -291,6 +291,64 @@ WRITER = """
 """
 
 
+class TestUndoneByACrash:
+    """What was removed, renamed or cut off comes back when the power fails before it is on the disk."""
+
+    def test_segment_within_the_one_before(self, opener: Opener) -> None:
+        log = opener()
+        fill(log, b"a", b"b", b"c")
+        position, second = list(log.active.walk(0))[1]
+        old = Path(log.directory) / f"{1:020d}.log"
+        old.write_bytes(log.active.read(position, second.size))
+        log.discard()
+        assert values(opener()) == [b"a", b"b", b"c"]
+        assert not old.exists()
+
+    def test_snapshot_of_records_that_were_cut_off(self, opener: Opener) -> None:
+        log = opener()
+        log.append_as_leader(records(b"a", b"b", producer=(7, 0, 0)), 0, NOW_MS, Origin.CLIENT)
+        log.roll(NOW_MS)
+        snapshot = Path(log.directory) / f"{2:020d}.snapshot"
+        content = snapshot.read_bytes()
+        log.truncate_to(0)
+        fill(log, b"c", b"d")
+        log.discard()
+        snapshot.write_bytes(content)
+        log = opener()
+        assert log.producers.by_id == {}
+        log.close()
+        assert opener(clean=True).producers.by_id == {}
+
+    def test_end_of_a_segment_that_was_flushed_before_it_was_sealed(self, tmp_path: Path) -> None:
+        """A recovery begins behind it, and believes its files: they are on the disk before there is a next one."""
+        files = FaultyFiles()
+        log = Opener(tmp_path, files)()
+        fill(log, b"a")
+        flush = log.prepare_flush()
+        flush.run()
+        log.flush_done(flush)
+        files.calls.clear()
+        log.roll(NOW_MS)
+        assert files.calls.count("fsync") == 3
+        fill(log, b"b")
+        files.calls.clear()
+        log.roll(NOW_MS)
+        assert "fsync" not in files.calls
+
+    def test_truncation_that_fails_half_way(self, tmp_path: Path) -> None:
+        files = FaultyFiles()
+        log = Opener(tmp_path, files)()
+        fill(log, b"a", b"b", b"c")
+        flush = log.prepare_flush()
+        flush.run()
+        log.flush_done(flush)
+        files.broken = {"ftruncate"}
+        with pytest.raises(BrokerError):
+            log.truncate_to(1)
+        assert log.failed
+        assert log.recovery_point == 1
+
+
 def test_killed_writer_loses_nothing(opener: Opener) -> None:
     writer = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(WRITER), str(opener.folder)],

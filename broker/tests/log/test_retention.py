@@ -175,6 +175,36 @@ class TestRetention:
         assert log.delete_old_segments(NOW_MS, high_watermark=2) == 2
         assert log.log_start_offset == 2
 
+    def test_seven_days_of_records(self, opener: Opener, log: Log) -> None:
+        """Ten days of hourly records, a check every five minutes: seven days are kept, by whole segments."""
+        opener.config.segment_ms = DAY_MS
+        hour_ms, check_ms = DAY_MS // 24, 300_000
+        for now_ms in range(NOW_MS, NOW_MS + 10 * DAY_MS, check_ms):
+            if (now_ms - NOW_MS) % hour_ms == 0:
+                append(log, now_ms, now_ms=now_ms)
+            log.delete_old_segments(now_ms)
+            opener.deletions.run(now_ms)
+            oldest = NOW_MS + log.log_start_offset * hour_ms
+            assert now_ms - oldest <= 7 * DAY_MS + DAY_MS + hour_ms + check_ms
+            assert log.log_start_offset == 0 or now_ms - oldest > 6 * DAY_MS
+        assert 24 <= log.log_start_offset < 3 * 24
+        assert [offset for offset, _ in contents(log)] == list(range(log.log_start_offset, 240))
+        assert len(list(Path(log.directory).glob("*.log"))) == len(log.segments)
+
+    def test_files_that_cannot_be_renamed_are_not_the_logs_any_more(self, tmp_path: Path) -> None:
+        files = FaultyFiles()
+        log = Opener(tmp_path, files)()
+        for _ in range(3):
+            append(log)
+            log.roll(NOW_MS)
+        log.increment_log_start_offset(2)
+        files.broken = {"rename"}
+        with pytest.raises(BrokerError) as raised:
+            log.delete_old_segments(NOW_MS)
+        assert raised.value.error is Error.KAFKA_STORAGE_ERROR
+        assert log.segments[0].base_offset == 2
+        assert [offset for offset, _ in contents(log)] == [2]
+
     def test_files_go_after_the_delay(self, opener: Opener, log: Log) -> None:
         opener.config.retention_bytes = 0
         append(log)
@@ -184,9 +214,9 @@ class TestRetention:
         assert {path.name for path in folder.glob("*0.*") if ".snapshot" not in path.name} == {
             f"{0:020d}{suffix}.deleted" for suffix in (".log", ".index", ".timeindex")
         }
-        log.delete_old_segments(NOW_MS + 59_999)
+        opener.deletions.run(NOW_MS + 59_999)
         assert list(folder.glob("*.deleted"))
-        log.delete_old_segments(NOW_MS + 60_000)
+        opener.deletions.run(NOW_MS + 60_000)
         assert not list(folder.glob("*.deleted"))
 
     def test_start_behind_the_end(self, log: Log) -> None:

@@ -1,53 +1,21 @@
 """A folder of logs: whose it is, who uses it, what a start finds and a stop leaves."""
 
-from collections.abc import Mapping
+import base64
+import shutil
 from pathlib import Path
 
 import pytest
-from support.logs import NOW_MS, FaultyFiles, LogSettings, contents, records
+from support.logs import FaultyFiles, contents
+from support.stores import OTHER_ID, Config, SetClock, append, make, open_store
 
 from odradek.log.errors import LogFolderError
-from odradek.log.log import Log, Origin
 from odradek.log.store import LogStore
 from odradek_protocol.errors import BrokerError, Error
-
-ID = bytes(range(16))
-OTHER_ID = bytes(range(16, 32))
-
-
-class Config:
-    def topic_config(self, overrides: Mapping[str, str]) -> LogSettings:
-        assert not overrides
-        return LogSettings()
-
-
-class SetClock:
-    def __init__(self) -> None:
-        self.now = NOW_MS
-
-    def now_ms(self) -> int:
-        return self.now
 
 
 @pytest.fixture
 def clock() -> SetClock:
     return SetClock()
-
-
-def open_store(
-    *folders: Path, node_id: int = 1, clock: SetClock | None = None, cluster_id: str | None = None
-) -> LogStore:
-    return LogStore.open(
-        [str(folder) for folder in folders], Config(), node_id, clock or SetClock(), cluster_id=cluster_id
-    )
-
-
-def make(store: LogStore, topic: str = "a", index: int = 0, topic_id: bytes = ID) -> Log:
-    return store.get_or_create(topic, index, topic_id, LogSettings())
-
-
-def append(log: Log, value: bytes) -> None:
-    log.append_as_leader(records(value), 0, NOW_MS, Origin.CLIENT)
 
 
 class TestOwnership:
@@ -64,25 +32,54 @@ class TestOwnership:
         store.identify("c1")
         store.close()
         assert "version=0\n" in (tmp_path / "meta.properties").read_text()
-        with pytest.raises(LogFolderError, match=f"{tmp_path} belongs to broker 1, and this is broker 2"):
+        with pytest.raises(LogFolderError, match=f"{tmp_path}/meta.properties has broker.id=1, and this broker has 2"):
             open_store(tmp_path, node_id=2)
-        with pytest.raises(LogFolderError, match="belongs to cluster c1, and this is cluster c2"):
+        with pytest.raises(LogFolderError, match=r"has cluster.id=c1, and this broker has c2"):
             open_store(tmp_path, cluster_id="c2")
         again = open_store(tmp_path, cluster_id="c1")
         assert again.cluster_id == "c1"
-        with pytest.raises(LogFolderError, match="belongs to cluster c1"):
+        with pytest.raises(LogFolderError, match=r"has cluster.id=c1, and this broker has c2"):
             again.identify("c2")
         again.close()
 
     def test_version_1(self, tmp_path: Path) -> None:
         text = "#\n#Mon Jan 01 00:00:00 UTC 2024\nnode.id=4\nversion=1\ncluster.id=c1\ndirectory.id=xyz\n"
         (tmp_path / "meta.properties").write_text(text)
-        with pytest.raises(LogFolderError, match="belongs to broker 4"):
+        with pytest.raises(LogFolderError, match=r"has node.id=4, and this broker has 1"):
             open_store(tmp_path, node_id=1)
         store = open_store(tmp_path, node_id=4)
         store.identify("c1")
         store.close()
         assert (tmp_path / "meta.properties").read_text() == text
+
+    def test_each_folder_has_an_id_of_its_own(self, tmp_path: Path) -> None:
+        store = open_store(tmp_path / "1", tmp_path / "2")
+        store.identify("c1")
+        store.close()
+        texts = [(tmp_path / name / "meta.properties").read_text() for name in ("1", "2")]
+        ids = [dict(line.split("=", 1) for line in text.splitlines())["directory.id"] for text in texts]
+        assert len(set(ids)) == 2
+        assert all(len(base64.urlsafe_b64decode(one + "==")) == 16 for one in ids)
+        again = open_store(tmp_path / "1", tmp_path / "2")
+        again.identify("c1")
+        again.close()
+        assert [(tmp_path / name / "meta.properties").read_text() for name in ("1", "2")] == texts
+
+    def test_a_copied_folder(self, tmp_path: Path) -> None:
+        store = open_store(tmp_path / "1")
+        store.identify("c1")
+        store.close()
+        shutil.copytree(tmp_path / "1", tmp_path / "2")
+        with pytest.raises(LogFolderError, match=r"both have directory.id="):
+            open_store(tmp_path / "1", tmp_path / "2")
+
+    def test_folders_of_two_clusters(self, tmp_path: Path) -> None:
+        for name in ("1", "2"):
+            store = open_store(tmp_path / name)
+            store.identify(f"c{name}")
+            store.close()
+        with pytest.raises(LogFolderError, match=f"{tmp_path}/2/meta.properties has cluster.id=c2, and this broker"):
+            open_store(tmp_path / "1", tmp_path / "2")
 
     def test_unknown_version(self, tmp_path: Path) -> None:
         (tmp_path / "meta.properties").write_text("version=7\n")
@@ -174,6 +171,9 @@ class TestLogs:
         store.close()
         again = open_store(tmp_path)
         assert contents(make(again, topic_id=OTHER_ID)) == []
+        again.purge()
+        (stray,) = tmp_path.glob("a-0.*-stray")
+        assert (stray / f"{0:020d}.log").stat().st_size > 0
         again.close()
 
     def test_deletion(self, tmp_path: Path, clock: SetClock) -> None:

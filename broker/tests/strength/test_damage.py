@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.damage import Template, check_start, first_lost, make_template
+from support.damage import Template, check_append, check_start, fill, first_lost, make_template, open_store, read
+
+from odradek_protocol.records.batch import iter_batches
 
 
 @dataclass(frozen=True)
@@ -72,3 +74,24 @@ def test_any_damage(template: Template) -> None:
             check_start(template, folder, name, lost)
 
     check()
+
+
+def test_zeros_at_the_end_of_the_last_segment_after_a_clean_stop(tmp_path: Path) -> None:
+    """Blocks that were never written, as a machine leaves them that lost power: they are cut off, and only they."""
+    store = open_store(tmp_path)
+    fill(store)
+    log = store.logs["t", 0]
+    values, end_offset, last = dict(read(log)), log.log_end_offset, Path(log.active.path)
+    store.close({("t", 0): end_offset})
+    data = last.read_bytes()
+    starts = [position for position, _ in iter_batches(memoryview(data))]
+    for keep in range(len(starts)):
+        folder = tmp_path.with_name(f"zeroed-{keep}")
+        shutil.copytree(tmp_path, folder)
+        (folder / "t-0" / last.name).write_bytes(data[: starts[keep]] + bytes(len(data) - starts[keep]))
+        again = open_store(folder)
+        found = again.logs["t", 0]
+        lost = len(starts) - keep
+        assert found.log_end_offset == end_offset - lost
+        assert dict(read(found)) == {offset: value for offset, value in values.items() if offset < end_offset - lost}
+        check_append(folder, again, found)

@@ -32,6 +32,7 @@ class RecordedPartitions:
     def __init__(self) -> None:
         self.calls: list[tuple[str, str]] = []
         self.topics: dict[str, TopicView] = {}
+        self.without_log: dict[str, frozenset[int]] = {}
         self.hold: trio.Event | None = None
         self.fail: Exception | None = None
 
@@ -43,6 +44,9 @@ class RecordedPartitions:
     def configure(self, topic: TopicView) -> None:
         self.calls.append(("configure", topic.name))
         self.topics[topic.name] = topic
+
+    def offline(self, topic: TopicView) -> frozenset[int]:
+        return self.without_log.get(topic.name, frozenset())
 
     async def remove(self, topic: str) -> None:
         self.calls.append(("remove", topic))

@@ -5,7 +5,7 @@ meta.properties; later calls raise nothing but BrokerError. Every record before 
 record gets an offset behind all that are there, and is there after the next start.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,9 @@ NEW = b"written after the damage"
 
 class Config:
     """Small segments, of which the log has several."""
+
+    num_recovery_threads_per_data_dir = 2
+    cordoned_log_dirs: Sequence[str] = ()
 
     def topic_config(self, overrides: Mapping[str, str]) -> LogSettings:
         assert not overrides

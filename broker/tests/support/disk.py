@@ -115,8 +115,10 @@ NEED_SPACE = frozenset({"pwrite", "open", "mkdir"})
 class SimulatedDisk(Files):
     """`fault` is what is to go wrong next; `failed` tells whether it has. Error 0 is a write that is cut short."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: int) -> None:
         self.root = Folder()
+        self.now_ms = now_ms
+        """When every file was written to."""
         self.fault: Fault | None = None
         self.failed = False
         self._open: dict[int, Inode | Folder] = {}
@@ -252,7 +254,11 @@ class SimulatedDisk(Files):
 
     def modified_ms(self, path: str) -> int:
         self._existing(path)
-        return 0
+        return self.now_ms
+
+    def set_modified_ms(self, path: str, time_ms: int) -> None:  # noqa: ARG002 - all files are of one time
+        self._check("set_modified_ms")
+        self._existing(path)
 
     def names(self, directory: str) -> list[str]:
         self._check("names")

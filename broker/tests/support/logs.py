@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from odradek.log.deletion import Deletions
 from odradek.log.files import FileCache, Files
 from odradek.log.log import Log
 from odradek.log.recover import open_log
@@ -28,14 +29,19 @@ class LogSettings:
     compression_lz4_level: int = 9
     compression_type: str = "producer"
     compression_zstd_level: int = 3
+    delete_retention_ms: int = 86_400_000
     file_delete_delay_ms: int = 60_000
     flush_messages: int = FOREVER
     flush_ms: int = FOREVER
     index_interval_bytes: int = 256
+    max_compaction_lag_ms: int = FOREVER
+    max_decompressed_message_bytes: int = 2_147_483_639
     max_message_bytes: int = 1_048_588
     message_timestamp_after_max_ms: int = 3_600_000
     message_timestamp_before_max_ms: int = FOREVER
     message_timestamp_type: str = "CreateTime"
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
     min_insync_replicas: int = 1
     retention_bytes: int = -1
     retention_ms: int = 604_800_000
@@ -98,6 +104,7 @@ class Opener:
         self.folder = folder
         self.files = files or Files()
         self.cache = FileCache(100)
+        self.deletions = Deletions(self.files)
         self.config = LogSettings()
 
     def __call__(
@@ -112,6 +119,7 @@ class Opener:
             clean=clean,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
+            deletions=self.deletions,
         )
 
 
@@ -121,10 +129,14 @@ def records(
     producer: tuple[int, int, int] = (-1, -1, -1),
     attributes: int = 0,
     codec: Codec = Codec.NONE,
+    key: bytes | None = b"k",
 ) -> memoryview:
-    """A batch of these values, all with one timestamp, as a leader gets it."""
+    """A batch of these values, all with one timestamp, as a leader gets it. Without a `key` each has its first word."""
     producer_id, epoch, sequence = producer
-    new = [NewRecord(b"k", value, timestamp_ms=timestamp_ms) for value in values]
+    new = [
+        NewRecord(value.partition(b" ")[0] if key is None else key, value, timestamp_ms=timestamp_ms)
+        for value in values
+    ]
     return memoryview(
         build_batch(
             new,

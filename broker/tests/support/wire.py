@@ -14,6 +14,11 @@ from odradek_protocol.messages.create_topics import (
 )
 from odradek_protocol.messages.delete_topics import DeleteTopicsRequest
 from odradek_protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from odradek_protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from odradek_protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -110,6 +115,13 @@ class WireClient:
         reply: CreateTopicsResponse = self.call(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
         assert reply.topics[0].error_code == 0, reply
         return reply.topics[0].topic_id
+
+    def alter_topic(self, topic: str, name: str, value: str) -> None:
+        """Give a topic a setting."""
+        config = AlterableConfig(name=name, config_operation=0, value=value)
+        resource = AlterConfigsResource(resource_type=2, resource_name=topic, configs=[config])
+        reply = self.call(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
+        assert reply.responses[0].error_code == 0
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic that is there."""

@@ -1,7 +1,8 @@
 """Fetch (key 1): read record batches, waiting for them where there are none yet.
 
-Served from version 4, the first one that carries RecordBatch v2. KIP-227 (7, sessions), KIP-320 (9, leader epochs),
-KIP-392 (11, rack and preferred replica), KIP-595 (12, divergence), KIP-516 (13, topic ids), KIP-903 (15),
+Versions 0 and 1 carry message sets of format 0, versions 2 and 3 those of format 1, all others whatever format the
+log has. KIP-74 (3, a limit for the whole reply), KIP-98 (4, isolation level), KIP-227 (7, sessions), KIP-320 (9, leader
+epochs), KIP-392 (11, rack and preferred replica), KIP-595 (12, divergence), KIP-516 (13, topic ids), KIP-903 (15),
 KIP-951 (16, leader hints), KIP-853 (17), KIP-1166 (18, the high watermark that a replica knows).
 """
 
@@ -63,7 +64,9 @@ class PartitionData:
     diverging_epoch: EpochEndOffset = nested(EpochEndOffset, since=12, tag=0, default=NO_DIVERGENCE)
     current_leader: LeaderIdAndEpoch = nested(LeaderIdAndEpoch, since=12, tag=1, default=NO_LEADER)
     snapshot_id: SnapshotId = nested(SnapshotId, since=12, tag=2, default=NO_SNAPSHOT)
-    aborted_transactions: Sequence[AbortedTransaction] | None = array(AbortedTransaction, since=4, nullable_since=4)
+    aborted_transactions: Sequence[AbortedTransaction] | None = array(
+        AbortedTransaction, since=4, nullable_since=4, default=()
+    )
     preferred_read_replica: int = int32(since=11, default=-1)
     records: bytes | memoryview | Records | None = records(nullable_since=0)
 
@@ -127,7 +130,7 @@ class ForgottenTopic:
     partitions: Sequence[int] = array(int32())
 
 
-@message(key=1, versions=(4, 18), flexible=12, response=FetchResponse)
+@message(key=1, versions=(0, 18), flexible=12, response=FetchResponse)
 class FetchRequest:
     cluster_id: str | None = string(since=12, nullable_since=12, tag=0, default=None)
     replica_id: int = int32(until=14, default=-1)

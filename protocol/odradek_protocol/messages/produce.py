@@ -1,7 +1,6 @@
 """Produce (key 0): append record batches to partitions.
 
-Served from version 3, the first one that carries RecordBatch v2; advertised from 0, because releases of librdkafka
-without librdkafka#4956 take a first version above 0 for a broker without compression (KAFKA-18659).
+Versions 0 and 1 carry message sets of format 0, version 2 those of format 1, all others a RecordBatch v2.
 KIP-98 (transactional id), KIP-467 (record errors), KIP-951 (leader hints), KIP-890 (12), KIP-516 (13, topic ids).
 """
 
@@ -84,7 +83,7 @@ class TopicProduceData:
     partition_data: Sequence[PartitionProduceData] = array(PartitionProduceData)
 
 
-@message(key=0, versions=(3, 13), flexible=9, advertise_from=0, response=ProduceResponse)
+@message(key=0, versions=(0, 13), flexible=9, response=ProduceResponse)
 class ProduceRequest:
     transactional_id: str | None = string(since=3, nullable_since=3, default=None)
     acks: int = int16()

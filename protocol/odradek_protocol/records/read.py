@@ -72,11 +72,13 @@ def read_records(batch: Buffer, *, limit: int = MAX_RECORDS_BYTES) -> Iterator[R
     _check_end(data, position)
 
 
-def scan(batch: Buffer, *, limit: int = MAX_RECORDS_BYTES) -> Iterator[tuple[int, int, bool]]:
+def scan(
+    batch: Buffer, *, limit: int = MAX_RECORDS_BYTES, max_record_bytes: int = MAX_RECORDS_BYTES
+) -> Iterator[tuple[int, int, bool]]:
     """Offset delta, timestamp in ms, and whether there is a key, of each record: a third of the cost of reading them.
 
     The timestamp is the record's own even where the batch has log append time. Values and headers are passed over
-    unchecked, all else is checked as `read_records` does.
+    unchecked, all else is checked as `read_records` does, and that no record has more than `max_record_bytes`.
     """
     header = read_header(batch)
     data = _records_of(batch, header, limit)
@@ -84,6 +86,8 @@ def scan(batch: Buffer, *, limit: int = MAX_RECORDS_BYTES) -> Iterator[tuple[int
     try:
         for _ in range(header.record_count):
             end, position = _record_end(data, position)
+            if end - position >= max_record_bytes:
+                raise ProtocolError(f"a record of more than {max_record_bytes} bytes")
             timestamp_delta, position = decode_varint(data, position)
             offset_delta, position = decode_varint(data, position)
             if not 0 <= offset_delta <= last_delta:

@@ -9,6 +9,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import codec
     from kafka.record.default_records import DefaultRecordBatchBuilder
+    from kafka.record.legacy_records import LegacyRecordBatch, LegacyRecordBatchBuilder
     from kafka.record.memory_records import MemoryRecords
 
-__all__ = ["DefaultRecordBatchBuilder", "MemoryRecords", "codec"]
+__all__ = ["DefaultRecordBatchBuilder", "LegacyRecordBatch", "LegacyRecordBatchBuilder", "MemoryRecords", "codec"]

@@ -1,0 +1,170 @@
+"""What is left of one batch. The questions, their order and the answers are those of Kafka's `MemoryRecords.filterTo`.
+
+A batch of which everything is left, and whose header stays as it is, is passed on as the bytes that it came in. One
+that lost records keeps its base timestamp, so that the others are copied without being read; only a delete horizon that
+is set, once for each batch with tombstones, changes every record's timestamp delta.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from odradek.log.compaction.keys import largest_timestamp_delta, scan_keys, shift_timestamps
+from odradek.log.compaction.offset_map import OffsetMap
+from odradek.log.compaction.transactions import TransactionPass
+from odradek.log.validation import read_end_marker
+from odradek_protocol.records.batch import (
+    CODEC_MASK,
+    DELETE_HORIZON,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    RecordBatch,
+    update_crc,
+)
+from odradek_protocol.records.compression import MAX_RECORDS_BYTES, compress, decompress
+
+__all__ = ["BatchFilter", "Kept", "LastRecord", "records_of"]
+
+NO_TIMESTAMP = -1
+
+
+class LastRecord(NamedTuple):
+    """The last offset of a producer's last batch (-1: only a marker is known), and its epoch."""
+
+    last_offset: int
+    producer_epoch: int
+
+
+class Kept(NamedTuple):
+    """What is left of a batch: its bytes, how many records, and its largest timestamp."""
+
+    data: bytes | bytearray | memoryview
+    records: int
+    max_timestamp: int
+
+
+class BatchFilter:
+    """The rules of one round: `offsets` holds the keys up to `latest_offset`, records behind it are all kept.
+
+    `end_offset` is the one behind the round's last batch, `now_ms` when the round began, `horizon_ms` the delete
+    horizon of what gets one in this round.
+    """
+
+    def __init__(
+        self,
+        offsets: OffsetMap,
+        latest_offset: int,
+        transactions: TransactionPass,
+        producers: Mapping[int, LastRecord],
+        *,
+        end_offset: int,
+        now_ms: int,
+        horizon_ms: int,
+    ) -> None:
+        self._offsets = offsets
+        self._latest_offset = latest_offset
+        self._transactions = transactions
+        self._producers = producers
+        self._end_offset = end_offset
+        self._now_ms = now_ms
+        self._horizon_ms = horizon_ms
+
+    def apply(self, data: memoryview, batch: RecordBatch) -> Kept | None:
+        """What is left of the batch in `data`; None when nothing is. Raises ProtocolError, BrokerError."""
+        horizon = batch.base_timestamp if batch.attributes & DELETE_HORIZON else None
+        horizon_is_past = horizon is not None and horizon <= self._now_ms
+        if batch.is_control:
+            unneeded = self._transactions.read_marker(batch, read_end_marker(data))
+            gone = unneeded and horizon_is_past
+        else:
+            gone = self._transactions.read_batch(batch)
+        if gone or not batch.record_count:
+            return self._empty(batch)
+        if not batch.is_control:
+            return self._filter(data, batch, horizon is not None, horizon_is_past)
+        if unneeded and horizon is None:
+            return self._rebuild(batch, bytes(data[HEADER_SIZE:]), 1, sets_horizon=True)
+        return Kept(data, batch.record_count, batch.max_timestamp)
+
+    def _filter(self, data: memoryview, batch: RecordBatch, has_horizon: bool, horizon_is_past: bool) -> Kept | None:
+        records = records_of(data, batch)
+        get, latest, base_offset = self._offsets.get, self._latest_offset, batch.base_offset
+        runs, run, kept, tombstones = [], -1, 0, False
+        for start, _, delta, key, is_tombstone in scan_keys(records, batch.record_count, batch.last_offset_delta):
+            offset = base_offset + delta
+            if offset > latest or (key is not None and get(key) <= offset and not (is_tombstone and horizon_is_past)):
+                kept += 1
+                tombstones = tombstones or is_tombstone
+                if run < 0:
+                    run = start
+            elif run >= 0:
+                runs.append(records[run:start])
+                run = -1
+        if not kept:
+            return self._empty(batch)
+        sets_horizon = tombstones and not has_horizon
+        if kept == batch.record_count and not sets_horizon:
+            return Kept(data, kept, batch.max_timestamp)
+        if run >= 0:
+            runs.append(records[run:])
+        return self._rebuild(batch, b"".join(runs), kept, sets_horizon=sets_horizon)
+
+    def _rebuild(self, batch: RecordBatch, records: bytes, count: int, *, sets_horizon: bool) -> Kept:
+        """The batch with only these records."""
+        attributes, base_timestamp, max_timestamp = batch.attributes, batch.base_timestamp, batch.max_timestamp
+        if count < batch.record_count and not batch.is_log_append_time:
+            max_timestamp = base_timestamp + largest_timestamp_delta(records)
+        if sets_horizon:
+            records = shift_timestamps(records, base_timestamp - self._horizon_ms)
+            attributes |= DELETE_HORIZON
+            base_timestamp = self._horizon_ms
+        packed = compress(batch.codec, records) if batch.codec else records
+        data = _with_header(batch, attributes, base_timestamp, max_timestamp, count, packed)
+        return Kept(data, count, max_timestamp)
+
+    def _empty(self, batch: RecordBatch) -> Kept | None:
+        """The batch without records, where it says something without them."""
+        last = self._producers.get(batch.producer_id)
+        if last is None:
+            is_last = False
+        elif last.last_offset >= 0:
+            is_last = batch.last_offset == last.last_offset
+        else:
+            is_last = batch.is_control and batch.producer_epoch == last.producer_epoch
+        if not is_last and batch.last_offset + 1 != self._end_offset:
+            return None
+        attributes = batch.attributes & ~(CODEC_MASK | DELETE_HORIZON)
+        data = _with_header(batch, attributes, NO_TIMESTAMP, batch.max_timestamp, 0, b"")
+        return Kept(data, 0, batch.max_timestamp)
+
+
+def records_of(data: memoryview, batch: RecordBatch) -> bytes:
+    """The records in the bytes of a batch, decompressed. Raises ProtocolError."""
+    return decompress(batch.codec, data[HEADER_SIZE : batch.size], MAX_RECORDS_BYTES)
+
+
+def _with_header(
+    batch: RecordBatch, attributes: int, base_timestamp: int, max_timestamp: int, count: int, records: bytes
+) -> bytearray:
+    data = bytearray(HEADER_SIZE)
+    data += records
+    HEADER.pack_into(
+        data,
+        0,
+        batch.base_offset,
+        len(data) - LOG_OVERHEAD,
+        batch.partition_leader_epoch,
+        MAGIC,
+        0,
+        attributes,
+        batch.last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        count,
+    )
+    update_crc(data, 0, len(data))
+    return data

@@ -1,0 +1,248 @@
+"""One round of cleaning a log: two passes over its files, which make new ones beside them.
+
+The first pass puts the keys of the dirty segments into the offset map, until it is full or there are no more. The
+second goes through all segments from the first one on, as far as the first pass came, and writes what is left of
+neighbours that together fit into one segment to files that end in ".cleaned". The log itself is not touched: it may be
+read, appended to and shortened meanwhile, and the broker decides whether the new files take the place of the old ones.
+"""
+
+import os
+from collections.abc import Callable, Generator, Iterator
+
+from odradek.log.aborted import AbortedEntry
+from odradek.log.compaction.batches import BatchFilter, Kept, LastRecord, records_of
+from odradek.log.compaction.keys import scan_keys
+from odradek.log.compaction.offset_map import OffsetMap, make_offset_map
+from odradek.log.compaction.replacement import CLEANED_SUFFIX
+from odradek.log.compaction.requests import Cleaned, CleanedGroup, CleanRequest, SegmentFile
+from odradek.log.compaction.transactions import TransactionPass
+from odradek.log.files import FileCache, FileHandle, Files
+from odradek.log.index import Indexes
+from odradek.log.segment import INDEX_SUFFIXES, MAX_RELATIVE_OFFSET, Segment, file_name
+from odradek.log.validation import read_end_marker
+from odradek_protocol.errors import ProtocolError
+from odradek_protocol.records.batch import HEADER_SIZE, MAGIC, RecordBatch, crc_matches, read_header
+
+__all__ = ["Cleaner"]
+
+_WRITE_BYTES = 1 << 20
+"""Written at once."""
+_LARGEST_SEGMENT = 2**31 - 1
+"""Index entries hold positions in an int32."""
+
+Pace = Callable[[int], None]
+"""Called with a number of bytes that are about to be read or written; returns when they may be."""
+
+
+class Cleaner:
+    """The round that a request asks for. What goes wrong is ProtocolError or BrokerError (damage) or OSError."""
+
+    def __init__(self, request: CleanRequest, files: Files, pace: Pace) -> None:
+        self._request = request
+        self._files = files
+        self._pace = pace
+        self._cache = FileCache(2)
+        self._aborted: list[AbortedEntry] = []
+        self._bytes_read = self._bytes_written = self._records_read = self._records_written = 0
+
+    def run(self) -> Generator[CleanedGroup | Cleaned, None, None]:
+        """Clean, group by group; each one's files are complete when it is given, and Cleaned comes last.
+
+        To be closed, which removes the files that were not taken.
+        """
+        request = self._request
+        self._aborted = request.aborted + self._read_aborted()
+        offsets, latest_offset = self._read_keys()
+        first_offset = request.segments[0].base_offset if request.segments else 0
+        transactions = TransactionPass(self._aborted, first_offset)
+        rules = BatchFilter(
+            offsets,
+            latest_offset,
+            transactions,
+            {producer_id: LastRecord(offset, epoch) for producer_id, offset, epoch in request.producers},
+            end_offset=request.end_offset,
+            now_ms=request.now_ms,
+            horizon_ms=request.now_ms + request.delete_retention_ms,
+        )
+        for group in self._groups(latest_offset):
+            try:
+                self._clean_group(group, rules, transactions)
+                yield CleanedGroup([segment.base_offset for segment in group])
+            finally:
+                # What the broker took has other names by now.
+                self._remove_cleaned(group[0].base_offset)
+        yield Cleaned(
+            latest_offset + 1, self._bytes_read, self._bytes_written, self._records_read, self._records_written
+        )
+
+    def _read_aborted(self) -> list[AbortedEntry]:
+        found = []
+        for segment in self._request.segments:
+            index = Indexes.load_aborted(self._stem(segment.base_offset), self._files)
+            if index is None:
+                raise ProtocolError(f"the index of transactions of {self._stem(segment.base_offset)} makes no sense")
+            found += index.entries
+        return found
+
+    # -- the first pass ---------------------------------------------------------------------------------------------
+
+    def _read_keys(self) -> tuple[OffsetMap, int]:
+        """The last offset of each dirty key, and up to which offset that is known."""
+        request = self._request
+        start = request.first_dirty_offset
+        offsets = make_offset_map(request.memory_bytes, request.load_factor, request.end_offset - start)
+        transactions = TransactionPass(self._aborted, start)
+        latest_offset = start - 1
+        for segment in request.segments:
+            if segment.next_offset <= start:
+                continue
+            for data, batch in self._batches(segment, self._position_of(segment, start)):
+                if batch.is_control:
+                    transactions.read_marker(batch, read_end_marker(data))
+                elif not transactions.read_batch(batch) and batch.last_offset >= start:
+                    full_at = _put_keys(offsets, data, batch, start)
+                    if full_at is not None:
+                        return offsets, max(latest_offset, full_at)
+                latest_offset = max(latest_offset, batch.last_offset)
+            # Behind the last batch there may be offsets whose records an earlier round removed.
+            latest_offset = min(segment.next_offset, request.end_offset) - 1
+        return offsets, latest_offset
+
+    def _position_of(self, segment: SegmentFile, offset: int) -> int:
+        """Where to begin to read for the batch that holds `offset`."""
+        if offset <= segment.base_offset:
+            return 0
+        indexes = Indexes.load(self._stem(segment.base_offset), self._files, segment.size)
+        return indexes.offsets.position_of(offset - segment.base_offset) if indexes else 0
+
+    # -- the second pass --------------------------------------------------------------------------------------------
+
+    def _groups(self, latest_offset: int) -> Iterator[list[SegmentFile]]:
+        """Neighbours that go into one segment: by their bytes, those of their indexes, and their offsets."""
+        request = self._request
+        limits = (request.segment_bytes, request.segment_index_bytes, request.segment_index_bytes)
+        group: list[SegmentFile] = []
+        sums = (0, 0, 0)
+        for segment in request.segments:
+            if segment.base_offset > latest_offset:
+                break
+            sizes = (segment.size, self._index_size(segment, ".index"), self._index_size(segment, ".timeindex"))
+            grown = tuple(map(int.__add__, sums, sizes))
+            reach = segment.next_offset - 1 - group[0].base_offset if group and segment.size else 0
+            if group and (reach > MAX_RELATIVE_OFFSET or any(map(int.__gt__, grown, limits))):
+                yield group
+                group, grown = [], sizes
+            group.append(segment)
+            sums = grown[0], grown[1], grown[2]
+        if group:
+            yield group
+
+    def _index_size(self, segment: SegmentFile, suffix: str) -> int:
+        path = self._stem(segment.base_offset) + suffix
+        return self._files.size(path) if self._files.exists(path) else 0
+
+    def _clean_group(self, group: list[SegmentFile], rules: BatchFilter, transactions: TransactionPass) -> None:
+        request, files = self._request, self._files
+        stem = self._stem(group[0].base_offset)
+        path = stem + ".log" + CLEANED_SUFFIX
+        handle = files.open(path, create=True)
+        files.ftruncate(handle.fd, 0)
+        cleaned = Segment(request.directory, group[0].base_offset, files, self._cache, request.now_ms)
+        transactions.kept_aborts = []
+        parts: list[bytes | bytearray | memoryview] = []
+        written = 0
+        for last_offset, kept in self._keep(group, rules):
+            size = len(kept.data)
+            if cleaned.size + size > _LARGEST_SEGMENT:
+                raise ProtocolError(f"{path} would be larger than a segment may be")
+            cleaned.publish(size, last_offset, kept.max_timestamp, last_offset, request.index_interval_bytes)
+            parts.append(kept.data)
+            if cleaned.size - written >= _WRITE_BYTES:
+                self._write(handle, parts, written)
+                written, parts = cleaned.size, []
+        self._write(handle, parts, written)
+        cleaned.complete_indexes()
+        cleaned.indexes.aborted.entries = transactions.kept_aborts
+        files.fsync(handle.fd)
+        for suffix, content in cleaned.indexes.contents().items():
+            index = stem + suffix + CLEANED_SUFFIX
+            files.replace(index, content, durable=False)
+            if content:
+                files.sync(index)
+        files.sync(request.directory)
+        # Records without timestamps are as old as their file is.
+        files.set_modified_ms(path, files.modified_ms(self._stem(group[-1].base_offset) + ".log"))
+
+    def _keep(self, group: list[SegmentFile], rules: BatchFilter) -> Iterator[tuple[int, Kept]]:
+        """The last offset of each batch of which something is left, and what that is."""
+        for segment in group:
+            for data, batch in self._batches(segment, 0):
+                self._bytes_read += batch.size
+                self._records_read += batch.record_count
+                kept = rules.apply(data, batch)
+                if kept is not None:
+                    self._records_written += kept.records
+                    yield batch.last_offset, kept
+
+    def _write(self, handle: FileHandle, parts: list[bytes | bytearray | memoryview], position: int) -> None:
+        data = b"".join(parts)
+        self._pace(len(data))
+        self._files.write_at(handle.fd, data, position)
+        self._bytes_written += len(data)
+
+    def _remove_cleaned(self, base_offset: int) -> None:
+        for suffix in (".log", *INDEX_SUFFIXES):
+            self._files.unlink_if_exists(self._stem(base_offset) + suffix + CLEANED_SUFFIX)
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def _stem(self, base_offset: int) -> str:
+        return os.path.join(self._request.directory, file_name(base_offset, ""))
+
+    def _batches(self, segment: SegmentFile, position: int) -> Iterator[tuple[memoryview, RecordBatch]]:
+        """The batches of a segment from one position on, each with its header; all of them are checked."""
+        path = self._stem(segment.base_offset) + ".log"
+        handle = self._files.open_for_reading(path)
+        if self._files.size(path) < segment.size:
+            raise ProtocolError(f"{path} has less than its {segment.size} bytes")
+        window, start, end = memoryview(b""), position, segment.size
+        while position < end:
+            missing = HEADER_SIZE
+            if position + HEADER_SIZE <= start + len(window):
+                batch = read_header(window, position - start)
+                missing = batch.size
+            if position + missing > end:
+                raise ProtocolError(f"{path} is cut short in the batch at {position}")
+            if position + missing > start + len(window):
+                size = min(max(self._request.chunk_bytes, missing), end - position)
+                self._pace(size)
+                window, start = memoryview(self._files.read_at(handle.fd, size, position)), position
+                continue
+            if batch.magic != MAGIC:
+                raise ProtocolError(f"the batch at {position} of {path} is of format {batch.magic}")
+            if not crc_matches(window, position - start, batch):
+                raise ProtocolError(f"the CRC of the batch at {position} of {path} is wrong")
+            yield window[position - start : position - start + batch.size], batch
+            position += batch.size
+
+
+def _put_keys(offsets: OffsetMap, data: memoryview, batch: RecordBatch, start_offset: int) -> int | None:
+    """Put in the keys of a batch from `start_offset` on; gives the last offset that was, when there is no more room."""
+    base_offset = batch.base_offset
+    places = scan_keys(records_of(data, batch), batch.record_count, batch.last_offset_delta)
+    put = offsets.put
+    if base_offset >= start_offset and len(offsets) + batch.record_count <= offsets.capacity:
+        for _, _, delta, key, _ in places:
+            if key is not None:
+                put(key, base_offset + delta)
+        return None
+    last_offset = start_offset - 1
+    for _, _, delta, key, _ in places:
+        offset = base_offset + delta
+        if key is None or offset < start_offset:
+            continue
+        if len(offsets) >= offsets.capacity:
+            return last_offset
+        put(key, offset)
+        last_offset = offset
+    return None

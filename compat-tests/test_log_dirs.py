@@ -1,0 +1,63 @@
+"""Several folders of logs, as Kafka's own Admin client and kafka-log-dirs see them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from harness.cache import require_program
+from harness.jars import jars
+from harness.java import Tools
+from harness.versions import KAFKA_3, KAFKA_4
+
+from odradek.testing import Broker
+
+ALTER = Path(__file__).parent / "harness" / "AlterLogDirs.java"
+TIMEOUT_S = 120
+
+
+def alter(version: str, bootstrap: str, topic: str, folders: dict[int, Path]) -> subprocess.CompletedProcess[str]:
+    """Ask for partitions in folders."""
+    moves = [part for index, folder in folders.items() for part in (topic, str(index), "1", str(folder))]
+    classpath = f"{jars(f'kafka-{version}')}/*"
+    command = [require_program("java"), "-Xmx256m", "-cp", classpath, str(ALTER), bootstrap, *moves]
+    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+
+
+def placed(tools: Tools, topic: str) -> dict[str, list[tuple[str, int, bool]]]:
+    """What kafka-log-dirs tells: for each folder the partitions, with their lag and whether they are copies."""
+    shown = tools.run_on_broker("log-dirs", "--describe", "--topic-list", topic)
+    [broker] = json.loads(next(line for line in shown.lines if line.startswith("{")))["brokers"]
+    return {
+        found["logDir"]: [(one["partition"], one["offsetLag"], one["isFuture"]) for one in found["partitions"]]
+        for found in broker["logDirs"]
+    }
+
+
+@pytest.mark.parametrize("version", [KAFKA_4, KAFKA_3])
+def test_replicas_move(version: str, tmp_path: Path) -> None:
+    folders = [tmp_path / "first", tmp_path / "second"]
+    with Broker({"log.dirs": ",".join(map(str, folders))}) as broker:
+        tools = Tools(version, broker.bootstrap_servers, tmp_path)
+        try:
+            tools.run_on_broker("topics", "--create", "--topic", "moved", "--partitions", "4")
+            lines = "".join(f"value {number}\n" for number in range(100))
+            tools.run_on_broker("console-producer", "--topic", "moved", stdin=lines)
+            asked = alter(version, broker.bootstrap_servers, "moved", dict.fromkeys(range(4), folders[1]))
+            assert asked.returncode == 0, asked.stderr
+            wanted = sorted((f"moved-{index}", 0, False) for index in range(4))
+            deadline = time.monotonic() + TIMEOUT_S
+            while (found := placed(tools, "moved")) != {str(folders[0]): [], str(folders[1]): found[str(folders[1])]}:
+                assert time.monotonic() < deadline, found
+            assert sorted(found[str(folders[1])]) == wanted
+            read = tools.run_on_broker(
+                "console-consumer", "--topic", "moved", "--from-beginning", "--max-messages", "100"
+            )
+            assert sorted(read.lines) == sorted(lines.splitlines())
+            refused = alter(version, broker.bootstrap_servers, "moved", {0: tmp_path / "nowhere"})
+            assert "LogDirNotFoundException" in refused.stderr
+        finally:
+            tools.close()

@@ -65,6 +65,9 @@ GO: Final[dict[str, dict[str, str]]] = {
     "kafka-go": {"github.com/segmentio/kafka-go": "v0.4.51"},
 }
 
+# The broker that the benchmarks measure as a third; it has no releases.
+KFAKE: Final[dict[str, str]] = {"github.com/twmb/franz-go/pkg/kfake": "v0.0.0-20260918054303-01f206a7e32c"}
+
 # The same for package.json and package-lock.json. kafkajs has only gzip; the others of npm give it the other codecs.
 NPM: Final[dict[str, dict[str, str]]] = {
     "kafkajs": {"kafkajs": "2.2.4", "kafkajs-snappy": "1.1.0", "lz4-napi": "2.10.0", "zstd-codec": "0.1.5"},

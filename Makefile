@@ -8,7 +8,7 @@ LISTENERS ?= PLAINTEXT://127.0.0.1:9092
 SOURCES := $(wildcard broker protocol compat-tests benchmarks)
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run install test unit lint type format compat compat-kafka bench wheel clean
+.PHONY: run install test unit lint type format compat compat-kafka bench soak fuzz wheel clean
 
 run: install
 	@echo "data: $(abspath $(DATA))"
@@ -57,8 +57,22 @@ format: install
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
+# Options of `python -m benchmarks`: make bench BENCH="--brokers odradek kafka kfake"
 bench: install
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m pip install --quiet --group bench
+	$(BIN)/python -m benchmarks $(BENCH)
+
+# A mixed load with restarts: make soak MINUTES=5
+MINUTES ?= 60
+soak: install
+	$(BIN)/python broker/tests/strength/soak.py --minutes $(MINUTES)
+
+# The fuzz targets for MINUTES each: make fuzz MINUTES=5
+fuzz: install
+	$(BIN)/python -m pip install --quiet --group fuzz
+	@for target in connection records recovery; do \
+	  PYTHONPATH=broker/tests $(BIN)/python -m fuzzing $$target --minutes $(MINUTES) || exit; \
+	done
 
 wheel: install
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

@@ -1,20 +1,29 @@
 """Odradek measured beside Apache Kafka: `make bench`, or `python -m benchmarks --help`.
 
-Both brokers run at the same time on the same disk and get the same load in turns, several rounds in one run, the first
-one for warming up. A figure is the median of the rounds; what counts is the ratio between the brokers, as both suffer
-alike from whatever else the machine does.
+The brokers run at the same time on the same disk and get the same load in turns, several rounds in one run, the first
+one for warming up. A figure is the median of the rounds; what counts is the ratio between the brokers, as all suffer
+alike from whatever else the machine does. How much that was is measured for each row, and the report warns of it.
+
+    python -m benchmarks --brokers odradek kafka kfake      kfake: a broker in Go, built if Go is there
+    python -m benchmarks --rows fetch --into FILE           measure these rows again, and put them in their place
+    python -m benchmarks --show FILE --markdown             the table of the README
+    python -m benchmarks --against ../before --rows fetch   has a change made it slower? Another tree of these sources
 
     brokers.py          how each broker is started; its CPU time and memory, from /proc
     client.py           one connection: requests one at a time, for what goes before and after a load
     frames.py           requests, written before the clock starts
     load.py             sends frames, and takes replies with as little CPU as can be
     tools.py            Kafka's own performance tools, and librdkafka
-    rows.py             what one row of the table does
-    cleaning.py         the row about compaction
-    transactions.py     the row of transactions
-    groups.py           the rows of groups: commits, heartbeats, rebalances
+    members.py          members of classic groups
+    rows.py patterns.py crowds.py groups.py cleaning.py transactions.py    what one row of the table does
     catalogue.py        which rows there are
-    report.py chart.py  table, JSON, SVG
+    machine.py          what is measured on, and what others take of it
+    results.py          medians, spread, ratios; JSON
+    report.py chart.py  table, Markdown, SVG
+
+Results go to `build/benchmarks`, which is thrown away; those that the README tells are kept in `benchmarks/results`.
+All rows take about five minutes a round with two brokers, and what Kafka needs to start with 10,000 partitions;
+`--quick` takes two minutes in all.
 
 Kafka's jars come from the compatibility tests' cache (`compat-tests/harness`), which fetches them the first time.
 """

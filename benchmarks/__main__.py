@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: run the rows, print the table, write JSON and SVG to `benchmarks/results/`."""
+"""`python -m benchmarks`: run the rows, print the table, write JSON and SVG to `build/benchmarks/`."""
 
 import argparse
 import resource
@@ -8,18 +8,26 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
-from benchmarks.brokers import BROKERS, Broker
+import pytest
+
+from benchmarks.brokers import BROKERS, TREE, Broker, Start, start_odradek
 from benchmarks.catalogue import QUICK_ROWS, ROWS
 from benchmarks.chart import write_chart
-from benchmarks.report import OURS, THEIRS, Results, describe_machine, table, write_json
+from benchmarks.machine import Others, describe_machine
+from benchmarks.report import comparison, markdown, table
+from benchmarks.results import OTHER_TREE, OURS, THEIRS, Results
 from benchmarks.rows import Row
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = TREE / "build" / "benchmarks"
 
 ROUNDS = 3
 QUICK_SHARE = 0.3
+
+FILES = 1 << 17
+"""Open files that the rows of many clients need, with room."""
 
 
 def main() -> int:
@@ -30,27 +38,23 @@ def main() -> int:
     if options.list:
         print("\n".join(row.name for row in rows))
         return 0
+    if options.show:
+        _print_table(Results.load(options.show), options)
+        return 0
     _allow_files()
     share, rounds = (QUICK_SHARE, 1) if options.quick else (1.0, options.rounds)
     started = datetime.now(UTC)
-    with ExitStack() as stack:
-        brokers = []
-        for name in options.brokers:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=f"{name}-benchmark-", dir=options.folder))
-            broker = BROKERS[name](Path(folder))
-            stack.callback(broker.stop)
-            brokers.append(broker)
-            print(f"{broker}, folder {folder}", flush=True)
-        results = run(rows, brokers, rounds, share)
     about = {"date": started.isoformat(timespec="seconds"), "rounds": str(rounds), **describe_machine()}
-    text = table(results, options.brokers)
-    print("\n" + ", ".join(f"{key} {value}" for key, value in about.items()) + "\n\n" + text)
-    RESULTS.mkdir(exist_ok=True)
-    stem = RESULTS / started.strftime("%Y-%m-%dT%H-%M-%S")
-    write_json(stem.with_suffix(".json"), results, about)
-    write_chart(stem.with_suffix(".svg"), results.lines(), f"{about['date'][:10]}, {about['machine']}, {rounds} rounds")
-    print(f"\nwritten: {stem}.json, {stem}.svg")
-    return 1 if results.failures else 0
+    results = Results(about)
+    with ExitStack() as stack:
+        brokers = _start(options, stack)
+        try:
+            run(rows, brokers, rounds, share, results)
+        except KeyboardInterrupt:
+            print("stopped; what has been measured is kept", flush=True)
+    failed = any(broker in {OURS, THEIRS, OTHER_TREE} for _, broker in results.failures)
+    _write(results, options, RESULTS / started.strftime("%Y-%m-%dT%H-%M-%S.json"))
+    return 1 if failed else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -62,43 +66,109 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--quick", action="store_true", help="one round, less load, no clients in Java: about two minutes"
     )
-    parser.add_argument("--brokers", nargs="+", choices=sorted(BROKERS), default=[OURS, THEIRS])
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--brokers", nargs="+", choices=sorted(BROKERS), default=[OURS, THEIRS])
+    which.add_argument(
+        "--against", type=_tree, metavar="PATH", help="Odradek from other sources instead: what has a change cost?"
+    )
+    parser.add_argument(
+        "--into", type=Path, metavar="FILE", help="add to these results: what is measured now replaces what is there"
+    )
+    parser.add_argument("--show", type=Path, metavar="FILE", help="print these results, and measure nothing")
+    parser.add_argument("--markdown", action="store_true", help="print a line for each row, as in the README")
     parser.add_argument("--folder", help="where the brokers keep their data: on the disk to measure (default: TMPDIR)")
     parser.add_argument("--list", action="store_true", help="print the names of the rows")
     return parser
 
 
-def run(rows: Sequence[Row], brokers: Sequence[Broker], rounds: int, share: float) -> Results:
+def _tree(text: str) -> Path:
+    tree = Path(text).resolve()
+    if not (tree / "broker" / "odradek").is_dir():
+        raise argparse.ArgumentTypeError(f"{tree} does not hold Odradek's sources")
+    return tree
+
+
+def _start(options: argparse.Namespace, stack: ExitStack) -> list[Broker]:
+    """Start the brokers; they end with the stack. One that needs a program that is not there is left out."""
+    starts: dict[str, Start] = {name: BROKERS[name] for name in options.brokers}
+    if options.against:
+        starts = {OURS: start_odradek, OTHER_TREE: partial(start_odradek, tree=options.against, name=OTHER_TREE)}
+    brokers = []
+    for name, start in starts.items():
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=f"{name}-benchmark-", dir=options.folder))
+        try:
+            broker = start(Path(folder), {})
+        except pytest.skip.Exception as missing:
+            print(f"{name} is left out: {missing}", flush=True)
+            continue
+        stack.callback(broker.stop)
+        brokers.append(broker)
+        print(f"{broker}, folder {folder}", flush=True)
+    return brokers
+
+
+def run(rows: Sequence[Row], brokers: Sequence[Broker], rounds: int, share: float, results: Results) -> None:
     """Run every row against every broker in turns; the first round is not counted."""
-    results = Results()
-    broken: set[str] = set()
     began = time.monotonic()
     for number in range(rounds + 1):
         for row in rows:
             # Whoever comes second finds the machine in another state, so the order changes.
             for broker in brokers if number % 2 else brokers[::-1]:
-                if row.name in broken:
+                if (row.name, broker.name) in results.failures:
                     continue
+                others = Others(brokers)
                 try:
                     figures = row.run(broker, share)
                 except (OSError, RuntimeError, subprocess.SubprocessError) as error:
-                    broken.add(row.name)
-                    results.failures.append(f"{row.name}, {broker.name}: {error}")
-                    print(f"failed: {results.failures[-1]}", flush=True)
+                    results.failures[row.name, broker.name] = str(error)
+                    print(f"failed: {row.name}, {broker.name}: {error}", flush=True)
                     continue
+                used = others.share()
                 if number:
-                    results.add(row.name, broker.name, figures)
+                    results.add(row.name, broker.name, figures, used)
                 told = ", ".join(f"{metric} {value:.4g}" for metric, value in figures.items())
                 print(
-                    f"{time.monotonic() - began:6.1f} s  round {number}  {broker.name:8} {row.name}: {told}", flush=True
+                    f"{time.monotonic() - began:6.1f} s  round {number}  {broker.name:8} {row.name}: {told}"
+                    f" (others: {used:.0%})",
+                    flush=True,
                 )
-    return results
+
+
+def _write(results: Results, options: argparse.Namespace, path: Path) -> None:
+    """Print the results and keep them, with those that were there before if that is wanted."""
+    if options.into:
+        path = options.into
+        if path.exists():
+            newer, results = results, Results.load(path)
+            results.replace(newer, [row.name for row in ROWS])
+    _print_table(results, options)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    results.save(path)
+    print(f"\nwritten: {path}")
+    if not options.against:
+        title = f"{results.about['date'][:10]}, {results.about['machine']}, {results.about['rounds']} rounds"
+        write_chart(path.with_suffix(".svg"), results.lines(), title)
+        print(f"         {path.with_suffix('.svg')}")
+
+
+def _print_table(results: Results, options: argparse.Namespace) -> None:
+    measured = {broker for brokers in results.rows.values() for broker in brokers}
+    print("\n" + ", ".join(f"{key} {value}" for key, value in results.about.items()) + "\n")
+    if OTHER_TREE in measured:
+        print(comparison(results))
+    else:
+        names = [name for name in (OURS, THEIRS, *sorted(BROKERS)) if name in measured]
+        write = markdown if options.markdown else table
+        print(write(results, list(dict.fromkeys(names))))
 
 
 def _allow_files() -> None:
-    """Let this process and the brokers have as many files as the system grants."""
+    """Let this process and the brokers have as many files as rows need, or else as many as the system grants."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(hard, FILES), max(hard, FILES)))
+    except (OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 if __name__ == "__main__":

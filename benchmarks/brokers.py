@@ -2,16 +2,18 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from subprocess import DEVNULL, run
 from sys import executable
 
 from harness.cache import require_program
+from harness.golang import go_program
 from harness.jars import jars
 from harness.process import Child
 from harness.target import free_port
-from harness.versions import KAFKA_4
+from harness.versions import KAFKA_4, KFAKE
 
 from benchmarks.client import Client
 
@@ -33,8 +35,8 @@ KAFKA_JVM = (
 )
 """What `kafka-server-start.sh` gives to Java where nothing is set."""
 
-PYTHON_ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": ""}
-"""An installed package has its bytecode beside it; so has this one from its second start on."""
+TREE = Path(__file__).parent.parent
+"""The sources that these benchmarks belong to."""
 
 CLEANER_BACKOFF_MS = "100"
 """How often both look for a log to clean, so that a row about that need not wait for them to look."""
@@ -42,15 +44,23 @@ CLEANER_BACKOFF_MS = "100"
 CLOCK_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
+Settings = Mapping[str, str]
+
+IGNORED_TOPIC_SETTINGS = {"kfake": {"flush.messages", "min.cleanable.dirty.ratio"}}
+"""What a broker takes and does not heed: a row that is about it says nothing of that broker."""
+
+
 class Broker:
     """A running broker on 127.0.0.1."""
 
-    def __init__(self, name: str, port: int, child: Child, start_s: float, data: Path) -> None:
+    def __init__(self, name: str, port: int, child: Child, start_s: float, data: Path, start: "Start") -> None:
         self.name = name
         self.data = data
         self.port = port
         self.start_s = start_s
         """From the start of the process to the first answer to Metadata."""
+        self.another = start
+        """Starts one more of the kind."""
         self._child = child
 
     def __repr__(self) -> str:
@@ -91,22 +101,29 @@ class Broker:
             self._child.terminate(STOP_TIMEOUT_S)
 
 
-def start_odradek(folder: Path) -> Broker:
-    """Odradek with its defaults, but that it looks for logs to clean as often as Kafka."""
+Start = Callable[[Path, Settings], Broker]
+"""Starts a broker that keeps everything in a folder, with settings beside its defaults."""
+
+
+def start_odradek(folder: Path, settings: Settings, *, tree: Path = TREE, name: str = "odradek") -> Broker:
+    """Odradek from the sources in `tree`."""
     port = free_port()
     overrides = {
         "listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "log.dirs": str(folder / "data"),
         "log.cleaner.backoff.ms": CLEANER_BACKOFF_MS,
+        **settings,
     }
     command: list[str | Path] = [executable, "-m", "odradek", "serve"]
     for key, value in overrides.items():
         command += ["--override", f"{key}={value}"]
-    return _serve("odradek", command, port, folder, PYTHON_ENVIRONMENT)
+    # An installed package has its bytecode beside it; so have these sources from their second start on.
+    environment = {"PYTHONPATH": f"{tree / 'broker'}{os.pathsep}{tree / 'protocol'}", "PYTHONDONTWRITEBYTECODE": ""}
+    return _serve(name, command, port, folder, partial(start_odradek, tree=tree, name=name), environment)
 
 
-def start_kafka(folder: Path) -> Broker:
-    """Kafka in KRaft mode, broker and controller in one process, with its defaults and a heap of 1 GB."""
+def start_kafka(folder: Path, settings: Settings) -> Broker:
+    """Kafka in KRaft mode, broker and controller in one process, with a heap of 1 GB."""
     port, controller_port = free_port(), free_port()
     properties = {
         "process.roles": "broker,controller",
@@ -122,6 +139,7 @@ def start_kafka(folder: Path) -> Broker:
         "transaction.state.log.min.isr": "1",
         # A wait that is no work; Odradek's defaults for a single node leave it out too.
         "group.initial.rebalance.delay.ms": "0",
+        **settings,
     }
     path = folder / "server.properties"
     path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
@@ -133,14 +151,26 @@ def start_kafka(folder: Path) -> Broker:
         stdout=DEVNULL,
         stderr=DEVNULL,
     )
-    return _serve("kafka", [*java, "kafka.Kafka", path], port, folder)
+    return _serve("kafka", [*java, "kafka.Kafka", path], port, folder, start_kafka)
 
 
-BROKERS: dict[str, Callable[[Path], Broker]] = {"odradek": start_odradek, "kafka": start_kafka}
+def start_kfake(folder: Path, settings: Settings) -> Broker:  # noqa: ARG001 - it has none of those that rows set
+    """The broker in Go that franz-go's tests run against, with its files on the disk."""
+    program = go_program(TREE / "benchmarks" / "kfake", KFAKE)
+    port = free_port()
+    return _serve("kfake", [program, str(port), folder / "data"], port, folder, start_kfake)
+
+
+BROKERS: dict[str, Start] = {"odradek": start_odradek, "kafka": start_kafka, "kfake": start_kfake}
 
 
 def _serve(
-    name: str, command: list[str | Path], port: int, folder: Path, environment: dict[str, str] | None = None
+    name: str,
+    command: list[str | Path],
+    port: int,
+    folder: Path,
+    start: Start,
+    environment: dict[str, str] | None = None,
 ) -> Broker:
     started = time.perf_counter()
     child = Child(name, command, folder, environment)
@@ -149,7 +179,7 @@ def _serve(
     except BaseException:
         child.kill()
         raise
-    return Broker(name, port, child, time.perf_counter() - started, folder / "data")
+    return Broker(name, port, child, time.perf_counter() - started, folder / "data", start)
 
 
 def _wait_until_serving(child: Child, port: int, deadline: float) -> None:

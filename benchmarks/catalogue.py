@@ -7,8 +7,10 @@ from functools import partial
 
 from benchmarks import frames
 from benchmarks.cleaning import Compaction
+from benchmarks.crowds import Connections, Consumers
 from benchmarks.groups import ConsumerRebalance, GroupHeartbeats, OffsetCommits
 from benchmarks.load import list_offsets_check, metadata_check
+from benchmarks.patterns import EARLIEST, LATEST, BesideFlood, BesideSlow, IdleQuery, SparkReads
 from benchmarks.rows import (
     ACKS_ALL,
     ON_DISK,
@@ -28,8 +30,6 @@ from benchmarks.transactions import Transactions
 from odradek_protocol.records.compression import Codec
 
 KIB = 1024
-LATEST = -1
-EARLIEST = -2
 
 PRODUCE: tuple[Row, ...] = (
     Produce("produce 1 x 100 B, acks=1", 20_000, 0, 100),
@@ -98,6 +98,13 @@ GROUPS: tuple[Row, ...] = (
     ConsumerRebalance("rebalance of 100 members, 1,000 partitions", 100, 1_000),
 )
 
+PATTERNS: tuple[Row, ...] = (
+    SparkReads("Spark reads, 2 ListOffsets for 500 records", 15_000),
+    IdleQuery("Spark query that is idle, 260 requests/s"),
+    BesideFlood("produce 1 x 100 B, beside a flood", 1_000),
+    BesideSlow("fetch 16 KiB of 1 KB, beside 20 slow consumers", 2_000, 16 * KIB, 1000, passes=40),
+)
+
 CLIENTS: tuple[Row, ...] = (
     EndToEnd("end to end, acks=all", 2_000),
     ClientProduce("produce 1 KB, librdkafka", 600_000, 1000, ("acks=all",), java=False),
@@ -118,18 +125,20 @@ JAVA: tuple[Row, ...] = (
     ClientConsume("consume 1 KB, 100 partitions, Java", 200, 16 * KIB, 1000, partitions=100),
 )
 
+CROWDS: tuple[Row, ...] = (
+    Connections("10,000 connections", 10_000),
+    Consumers("1,000 consumers in 100 groups", 100, 10),
+    ManyPartitions("10,000 partitions of 5 KB", 10_000),
+)
+
 CLEANING: tuple[Row, ...] = (
     Compaction("compact 16 KiB of 100 B", 6_000, 16 * KIB, 100),
     Compaction("compact 16 KiB of 1 KB", 12_000, 16 * KIB, 1000),
 )
 
-FOOTPRINT: tuple[Row, ...] = (
-    Start("start"),
-    ManyPartitions("10,000 partitions of 5 KB", 10_000),
-    Memory("after the load"),
-)
+FOOTPRINT: tuple[Row, ...] = (Start("start"), Memory("after the load"))
 
-ROWS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + GROUPS + CLIENTS + JAVA + CLEANING + FOOTPRINT
-QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA and not isinstance(row, ManyPartitions))
-"""Those that need no JVM for the client, whose start takes longer than its load, and do not start brokers of Kafka
-with many partitions, which takes minutes."""
+ROWS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + GROUPS + PATTERNS + CLIENTS + JAVA + CLEANING + CROWDS + FOOTPRINT
+QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA + CROWDS)
+"""Those that need no JVM for the client, whose start takes longer than its load, and no thousands of
+connections or partitions."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from benchmarks.report import METRICS, Line
+from benchmarks.results import METRICS, Line
 
 LABEL_WIDTH = 460
 SCALE = 240
@@ -19,7 +19,7 @@ GOOD, BAD = "#3b7a57", "#b5462f"
 
 def write_chart(path: Path, lines: Sequence[Line], title: str) -> None:
     """Draw every line that has a ratio."""
-    drawn = [(line, ratio) for line in lines if (ratio := line.ratio) is not None]
+    drawn = [(line, ratio) for line in lines if (ratio := line.ratio()) is not None]
     height = TOP + len(drawn) * (BAR + 4) + 20
     width = LABEL_WIDTH + int(SCALE * LARGEST) + 80
     parts = [

@@ -45,9 +45,21 @@ class Client:
     ) -> None:
         self._socket.close()
 
+    def fileno(self) -> int:
+        """For a poll."""
+        return self._socket.fileno()
+
     def call(self, body: object, version: int) -> Any:
         """Send a request and give its reply."""
+        self.send(body, version)
+        return self.receive()
+
+    def send(self, body: object, version: int) -> None:
+        """Send a request."""
         self._socket.sendall(self._connection.send(body, version))
+
+    def receive(self) -> Any:
+        """The reply to the oldest request that has none yet."""
         while (reply := self._connection.next_reply()) is None:
             data = self._socket.recv(1 << 16)
             if not data:

@@ -108,10 +108,10 @@ def stamp_sequence(frame: bytearray, batch_bytes: int, sequence: int) -> None:
     _CRC.pack_into(frame, start + 17, crc32c(memoryview(frame)[start + 21 :]))
 
 
-def fetch(topic: str, offsets: Sequence[int]) -> bytes:
+def fetch(topic: str, offsets: Sequence[int], partition_max_bytes: int = PARTITION_MAX_BYTES) -> bytes:
     """A Fetch of partitions 0, 1, ... from these offsets on, without a session."""
     partitions = [
-        FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=PARTITION_MAX_BYTES)
+        FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=partition_max_bytes)
         for index, offset in enumerate(offsets)
     ]
     body = FetchRequest(

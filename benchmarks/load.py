@@ -6,6 +6,7 @@ Fetch are thrown away by the kernel (MSG_TRUNC), so that what limits a run is th
 Every load ends after `LIMIT_S` seconds at the latest, by TimeoutError.
 """
 
+import itertools
 import select
 import socket
 import struct
@@ -52,6 +53,22 @@ def produce_check(topic: str) -> Check:
 def list_offsets_check(topic: str, partitions: int) -> Check:  # noqa: ARG001 - as for other small requests
     """A look at the first partition's error in a reply to ListOffsets v5."""
     return error_at(_FRAME_HEAD + _THROTTLE + _count_and_name(topic) + _COUNT + _INDEX)
+
+
+def fetch_check(topic: str) -> Check:
+    """A look at the first partition's error in a reply to Fetch v11."""
+    error, session = 2, 4
+    return error_at(_FRAME_HEAD + _THROTTLE + error + session + _count_and_name(topic) + _COUNT + _INDEX)
+
+
+def in_turn(checks: Sequence[Check]) -> Check:
+    """The first of `checks` for the first reply, and so on, again and again."""
+    turns = itertools.cycle(checks)
+
+    def check(reply: memoryview) -> None:
+        next(turns)(reply)
+
+    return check
 
 
 def metadata_check(topic: str, partitions: int) -> Check:
@@ -264,6 +281,22 @@ def end_to_end(port: int, topic: str, frame: Frame, messages: int) -> list[float
             _receive(consumer, buffer)
             latencies.append(time.perf_counter() - started)
             check(_receive(producer, buffer))
+    return latencies
+
+
+def paced(port: int, frames: Iterator[Frame], per_s: float, check: Check) -> list[float]:
+    """One request at a time at this rate, or as fast as the replies come if that is slower; the seconds of each."""
+    latencies = []
+    buffer = bytearray(RECEIVE_BYTES)
+    with connect(port) as sock:
+        due = time.perf_counter()
+        for frame in frames:
+            time.sleep(max(due - time.perf_counter(), 0))
+            due += 1 / per_s
+            sent = time.perf_counter()
+            sock.sendall(frame)
+            check(_receive(sock, buffer))
+            latencies.append(time.perf_counter() - sent)
     return latencies
 
 

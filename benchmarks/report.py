@@ -1,115 +1,74 @@
-"""What came of a run: medians, ratios, the table, and JSON."""
+"""Results as text: a table for a terminal, Markdown for the README, and the comparison of two trees."""
 
-import json
-import os
-import platform
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from importlib.metadata import version
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
-from harness.versions import KAFKA_4
+from benchmarks.results import METRICS, OTHER_TREE, OURS, THEIRS, Line, Results
 
-OURS = "odradek"
-THEIRS = "kafka"
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A kind of figure, and what Odradek's is to be at most (or at least) as a share of Kafka's."""
-
-    title: str
-    target: float
-    higher_is_better: bool = False
-
-    def met(self, ratio: float) -> bool:
-        """Whether a ratio ours / theirs is as good as wanted."""
-        return ratio >= self.target if self.higher_is_better else ratio <= self.target
-
-
-METRICS = {
-    "cpu_us_per_record": Metric("CPU, us/record", 0.7),
-    "cpu_us_per_request": Metric("CPU, us/request", 0.7),
-    "cpu_us_per_transaction": Metric("CPU, us/transaction", 0.7),
-    "cpu_us_per_message": Metric("CPU, us/message", 0.7),
-    "records_per_s": Metric("records/s", 1.0, higher_is_better=True),
-    "transactions_per_s": Metric("transactions/s", 1.0, higher_is_better=True),
-    "requests_per_s": Metric("requests/s", 1.0, higher_is_better=True),
-    "mb_per_s": Metric("MB/s", 0.2, higher_is_better=True),
-    "rebalance_ms": Metric("rebalance, ms", 1.0),
-    "average_ms": Metric("average, ms", 1.0),
-    "p50_ms": Metric("p50, ms", 1.0),
-    "p99_ms": Metric("p99, ms", 1.0),
-    "p99.9_ms": Metric("p99.9, ms", 1.0),
-    "start_s": Metric("start, s", 0.1),
-    "create_s": Metric("creating the topics, s", 1.0),
-    "stop_s": Metric("clean stop, s", 1.0),
-    "clean_start_s": Metric("start after it, s", 1.0),
-    "crash_start_s": Metric("start after a kill, s", 1.0),
-    "memory_mb": Metric("memory, MB", 0.15),
-    "memory_connections_mb": Metric("memory with 1,000 idle connections, MB", 0.15),
-}
-
-
-@dataclass
-class Results:
-    """The figures of all rounds: row -> metric -> broker -> one figure for each round."""
-
-    samples: dict[str, dict[str, dict[str, list[float]]]] = field(default_factory=dict)
-    failures: list[str] = field(default_factory=list)
-
-    def add(self, row: str, broker: str, figures: dict[str, float]) -> None:
-        """Note what one run gave."""
-        metrics = self.samples.setdefault(row, {})
-        for metric, value in figures.items():
-            metrics.setdefault(metric, {}).setdefault(broker, []).append(value)
-
-    def lines(self) -> list["Line"]:
-        """The lines of the table."""
-        return [
-            Line(row, metric, {broker: statistics.median(values) for broker, values in brokers.items()})
-            for row, metrics in self.samples.items()
-            for metric, brokers in metrics.items()
-        ]
-
-
-@dataclass(frozen=True)
-class Line:
-    """The medians of one metric in one row, by broker."""
-
-    row: str
-    metric: str
-    medians: dict[str, float]
-
-    @property
-    def ratio(self) -> float | None:
-        """Ours / theirs; None when one of them is missing or too small for the clock."""
-        ours, theirs = self.medians.get(OURS), self.medians.get(THEIRS)
-        return ours / theirs if ours is not None and theirs else None
+TITLES = {OURS: "Odradek", THEIRS: "Kafka"}
 
 
 def table(results: Results, brokers: Sequence[str]) -> str:
-    """The results as text, for a terminal and for Markdown alike. `!` marks a ratio that misses its target."""
-    rows = [["row", "figure", *brokers, "ratio", "target", ""]]
-    rows.append(["-" * len(cell) for cell in rows[0]])
-    before = ""
-    for line in results.lines():
-        metric = METRICS[line.metric]
-        ratio = line.ratio
-        rows.append(
+    """A line for each figure: medians, the ratio to Kafka, and its target. `!` marks a ratio that misses it."""
+    cells = []
+    for line, row in _with_row(results.lines()):
+        metric, medians, ratio = METRICS[line.metric], line.medians, line.ratio()
+        sign = ">=" if metric.higher_is_better else "<="
+        cells.append(
             [
-                line.row if line.row != before else "",
+                row,
                 metric.title,
-                *(_number(line.medians.get(name)) for name in brokers),
-                "-" if ratio is None else f"{ratio:.2f}",
-                f"{'>=' if metric.higher_is_better else '<='} {metric.target:g}",
+                *(_number(medians.get(name)) for name in brokers),
+                _ratio(ratio),
+                f"{sign} {metric.target:g}",
                 "!" if ratio is not None and not metric.met(ratio) else "",
             ]
         )
+    return _aligned(["row", "figure", *brokers, "ratio", "target", ""], cells) + _notes(results)
+
+
+def comparison(results: Results) -> str:
+    """What another tree makes of the same rows: medians, least and most of all rounds, and the ratio of the medians.
+
+    A difference is told where no round of the one was as good as any of the other; all else may be chance.
+    """
+    cells = []
+    for line, row in _with_row(results.lines()):
+        metric, ratio = METRICS[line.metric], line.ratio(OTHER_TREE)
+        ours, other = line.samples.get(OURS), line.samples.get(OTHER_TREE)
+        verdict = ""
+        if ours and other and (min(ours) > max(other) or max(ours) < min(other)):
+            verdict = "better" if (min(ours) > max(other)) == metric.higher_is_better else "worse"
+        cells.append([row, metric.title, _spread(ours), _spread(other), _ratio(ratio), verdict])
+    return _aligned(["row", "figure", "this tree", "the other", "ratio", ""], cells) + _notes(results)
+
+
+def markdown(results: Results, brokers: Sequence[str]) -> str:
+    """A line for each row, with all its figures: the table of the README. Ratios that miss their target are bold."""
+    titles = [TITLES.get(name, name) for name in brokers]
+    texts = [f"| row | figures | {' | '.join(titles)} | Odradek / Kafka |", "|---" * (len(brokers) + 3) + "|"]
+    for row, group in groupby(results.lines(), key=lambda line: line.row):
+        lines = list(group)
+        figures = [METRICS[line.metric].title for line in lines]
+        cells = ["; ".join(_number(line.medians.get(name)) for line in lines) for name in brokers]
+        ratios = [_marked_ratio(line) for line in lines]
+        texts.append(f"| {row} | {'; '.join(figures)} | {' | '.join(cells)} | {'; '.join(ratios)} |")
+    return "\n".join(texts) + _notes(results)
+
+
+def _with_row(lines: Sequence[Line]) -> Iterator[tuple[Line, str]]:
+    """Each line with the name of its row, where that is not the one before."""
+    before = ""
+    for line in lines:
+        yield line, line.row if line.row != before else ""
         before = line.row
+
+
+def _aligned(head: list[str], cells: list[list[str]]) -> str:
+    rows = [head, ["-" * len(cell) for cell in head], *cells]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    texts = [
+    return "\n".join(
         "| "
         + " | ".join(
             cell.ljust(width) if index < 2 else cell.rjust(width)
@@ -117,8 +76,21 @@ def table(results: Results, brokers: Sequence[str]) -> str:
         )
         + " |"
         for row in rows
-    ]
-    return "\n".join(texts + [f"failed: {failure}" for failure in results.failures])
+    )
+
+
+def _notes(results: Results) -> str:
+    """What a reader has to know of the table: rows that were disturbed, and what failed."""
+    notes = []
+    disturbed = results.disturbed()
+    if disturbed:
+        worst = max(disturbed, key=disturbed.__getitem__)
+        notes.append(
+            f"Warning: the machine was busy with other work during {len(disturbed)} of {len(results.rows)} rows, up to "
+            f"{disturbed[worst]:.0%} of it ({worst}): read the ratios only, and those roughly."
+        )
+    notes += [f"Not measured: {row}, {broker}: {text}" for (row, broker), text in results.failures.items()]
+    return "".join(f"\n\n{note}" for note in notes)
 
 
 def _number(value: float | None) -> str:
@@ -127,33 +99,17 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
-def write_json(path: Path, results: Results, about: dict[str, str]) -> None:
-    """All figures of all rounds, with what they were measured on."""
-    rows = [
-        {
-            "row": line.row,
-            "metric": line.metric,
-            "medians": line.medians,
-            "ratio": line.ratio,
-            "samples": results.samples[line.row][line.metric],
-        }
-        for line in results.lines()
-    ]
-    path.write_text(json.dumps({**about, "rows": rows, "failures": results.failures}, indent=1) + "\n")
+def _spread(values: list[float] | None) -> str:
+    if not values:
+        return "-"
+    return f"{_number(statistics.median(values))} ({_number(min(values))}..{_number(max(values))})"
 
 
-def describe_machine() -> dict[str, str]:
-    """What a reader has to know of where the figures come from."""
-    cpu = [
-        line.partition(":")[2].strip()
-        for line in Path("/proc/cpuinfo").read_text().splitlines()
-        if "model name" in line
-    ]
-    return {
-        "machine": f"{os.cpu_count()} x {cpu[0] if cpu else platform.machine()}",
-        "system": f"{platform.system()} {platform.release()}",
-        "python": platform.python_version(),
-        "trio": version("trio"),
-        "odradek": version("odradek"),
-        "kafka": KAFKA_4,
-    }
+def _ratio(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.2f}"
+
+
+def _marked_ratio(line: Line) -> str:
+    ratio = line.ratio()
+    text = _ratio(ratio)
+    return text if ratio is None or METRICS[line.metric].met(ratio) else f"**{text}**"

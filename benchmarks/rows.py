@@ -1,4 +1,8 @@
-"""What the rows of the table do: each runs one load against one broker, and gives what that cost."""
+"""What the rows of the table do: each runs one load against one broker, and gives what that cost.
+
+Rows of very many clients are in `crowds`, of what certain clients do in `patterns`, of transactions in `transactions`,
+of compaction in `cleaning`.
+"""
 
 import itertools
 import statistics
@@ -12,14 +16,14 @@ from pathlib import Path
 from types import MappingProxyType
 
 from benchmarks import frames, tools
-from benchmarks.brokers import BROKERS, Broker
+from benchmarks.brokers import IGNORED_TOPIC_SETTINGS, Broker
 from benchmarks.client import Client
 from benchmarks.frames import Frame
 from benchmarks.load import Check, Consumer, Requests, drive, end_to_end, produce_check
 from odradek_protocol.records.compression import Codec
 
 Figures = dict[str, float]
-"""What one run measured, by the names in `report.METRICS`."""
+"""What one run measured, by the names in `results.METRICS`."""
 
 ACKS_ALL = -1
 
@@ -48,6 +52,9 @@ def temporary_topic(
     broker: Broker, partitions: int = 1, settings: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[str]:
     """A topic for one run. The names are all of one length, as the length of a name is a part of the load."""
+    ignored = IGNORED_TOPIC_SETTINGS.get(broker.name, set()) & settings.keys()
+    if ignored:
+        raise RuntimeError(f"it does not heed {', '.join(sorted(ignored))}")
     name = f"benchmark-{next(_numbers):06}"
     with Client(broker.port) as client:
         client.create_topic(name, partitions, settings)
@@ -59,6 +66,7 @@ def temporary_topic(
 
 
 def cost_of(unit: str, count: int, seconds: float, cpu_s: float) -> Figures:
+    """CPU time of the broker for each of `count` units, and how many it did in a second."""
     return {f"cpu_us_per_{unit}": cpu_s / count * 1e6, f"{unit}s_per_s": count / seconds}
 
 
@@ -281,7 +289,7 @@ class Start(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:  # noqa: ARG002 - there is nothing to have less of
         with tempfile.TemporaryDirectory(prefix="odradek-benchmark-") as folder:
-            started = BROKERS[broker.name](Path(folder))
+            started = broker.another(Path(folder), {})
             try:
                 memory_mb = started.memory_mb()
                 with ExitStack() as connections:
@@ -304,15 +312,15 @@ class ManyPartitions(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:  # noqa: ARG002 - fewer would be another row
         with tempfile.TemporaryDirectory(prefix="odradek-benchmark-") as folder:
-            started = BROKERS[broker.name](Path(folder))
+            started = broker.another(Path(folder), {})
             try:
                 create_s = self._fill(started)
                 memory_mb = started.memory_mb()
                 stop_s = _seconds(started.stop)
-                started = BROKERS[broker.name](Path(folder))
+                started = broker.another(Path(folder), {})
                 clean_start_s = started.start_s
                 started.kill()
-                started = BROKERS[broker.name](Path(folder))
+                started = broker.another(Path(folder), {})
                 crash_start_s = started.start_s
             finally:
                 started.stop()

@@ -1,54 +1,28 @@
-"""Frames that real clients sent, as golden bytes (`corpus/`, recorded by compat-tests/record_frames.py).
+"""Frames that real clients sent, as golden bytes.
 
 Invariant: each frame decodes, and encodes to the same bytes again. Cut or changed anywhere it decodes, or raises
 ProtocolError; what decodes is of the request's type, and encodes again.
 """
 
 import struct
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
+from recorded import Recorded, load_corpus
 
 from odradek_protocol.codec import encode
 from odradek_protocol.connection import Request, ServerConnection
 from odradek_protocol.errors import ProtocolError
 from odradek_protocol.header import request_header
 from odradek_protocol.messages import load_all
-from odradek_protocol.schema import apis
 
 load_all()
-
-CORPUS = Path(__file__).parent / "corpus"
 
 CHANGES = (0x01, 0x80, 0xFF)
 """Bits to flip in each byte: the lowest, the sign (which is also a varint's "more follows"), and all."""
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """A request as a client sent it, without the frame's size."""
-
-    client: str
-    key: int
-    version: int
-    frame: bytes
-
-    def __str__(self) -> str:
-        return f"{self.client}-{apis[self.key].name if self.key in apis else self.key}-{self.version}"
-
-
-def _load() -> list[Recorded]:
-    found = []
-    for file in sorted(CORPUS.glob("*.txt")):
-        for line in file.read_text().splitlines():
-            key, version, frame = line.split()
-            found.append(Recorded(file.stem, int(key), int(version), bytes.fromhex(frame)))
-    return found
-
-
-RECORDED = _load()
+RECORDED = load_corpus()
 each_frame = pytest.mark.parametrize("recorded", RECORDED, ids=str)
 
 

@@ -28,7 +28,7 @@ from odradek.cluster.loading import (
 )
 from odradek.cluster.plans import NewTopic, plan_offline, plan_partitions, plan_topic
 from odradek.cluster.store import Create, Delete, Failure, MetadataStore, Operation, SetData, StoreError
-from odradek.cluster.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from odradek.cluster.topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from odradek.cluster.view import ClusterView, Endpoint, TopicView
 from odradek.cluster.znodes import (
     BrokerConfigZNode,
@@ -198,7 +198,7 @@ class Controller:
             return made_meanwhile
 
     async def create_internal_topic(self, name: str) -> TopicView:
-        """`__consumer_offsets` or `__transaction_state`, made if it is not there. ValueError for any other name."""
+        """`__consumer_offsets`, or another internal topic, made if it is not there. ValueError for any other name."""
         if self._internal_topic(name) is None:
             raise ValueError(f"not an internal topic: {name}")
         return await self.create_topic_if_absent(name)
@@ -387,6 +387,19 @@ class Controller:
                     "min.insync.replicas": str(config.transaction_state_log_min_isr),
                     "segment.bytes": str(config.transaction_state_log_segment_bytes),
                     "unclean.leader.election.enable": "false",
+                },
+            )
+        if name == SHARE_GROUP_STATE:
+            return NewTopic(
+                name,
+                config.share_coordinator_state_topic_num_partitions,
+                config.share_coordinator_state_topic_replication_factor,
+                configs={
+                    "cleanup.policy": "delete",
+                    "compression.type": "producer",
+                    "min.insync.replicas": str(config.share_coordinator_state_topic_min_isr),
+                    "retention.ms": "-1",
+                    "segment.bytes": str(config.share_coordinator_state_topic_segment_bytes),
                 },
             )
         return None

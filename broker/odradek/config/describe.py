@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from odradek.config.broker import BrokerConfig, all_settings, broker_setting, listener_base
 from odradek.config.config_types import ConfigType
-from odradek.config.group import GROUP_KEYS
+from odradek.config.group import GROUP_KEYS, OWN_SETTINGS
 from odradek.config.known import KNOWN
 from odradek.config.setting import READ_ONLY, Setting
 from odradek.config.topic import TopicConfig
@@ -108,14 +108,19 @@ def describe_group(
     config: BrokerConfig, overrides: Mapping[str, str], keys: Collection[str] | None = None
 ) -> Iterator[ConfigEntry]:
     """The settings of a group, or those among `keys`: its own, else the broker's."""
-    for name in GROUP_KEYS:
-        if keys is None or name in keys:
+    for name in sorted((*GROUP_KEYS, *OWN_SETTINGS)):
+        if keys is not None and name not in keys:
+            continue
+        if name in OWN_SETTINGS:
+            setting = OWN_SETTINGS[name]
+            entry = ConfigEntry(name, setting.type.format(setting.default), ConfigSource.DEFAULT, setting.type)
+        else:
             entry = next(describe_broker(config, (f"group.{name}",)))._replace(name=name, read_only=False)
-            own = overrides.get(name)
-            if own is not None:
-                synonyms = (Synonym(name, own, ConfigSource.GROUP), *entry.synonyms)
-                entry = entry._replace(value=own, source=ConfigSource.GROUP, synonyms=synonyms)
-            yield entry
+        own = overrides.get(name)
+        if own is not None:
+            synonyms = (Synonym(name, own, ConfigSource.GROUP), *entry.synonyms)
+            entry = entry._replace(value=own, source=ConfigSource.GROUP, synonyms=synonyms)
+        yield entry
 
 
 def _broker_entry(config: BrokerConfig, name: str, text: str | None, synonyms: tuple[Synonym, ...]) -> ConfigEntry:

@@ -3,18 +3,78 @@
 A group's setting comes before the broker's of the same name with `group.` before it. Kafka's own checks and words.
 """
 
+import re
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 
 from odradek.config.broker import BrokerConfig
+from odradek.config.config_types import BOOLEAN, STRING
 from odradek.config.dynamic import Alteration, AlterationKind
 from odradek.config.errors import ConfigError
+from odradek.config.setting import Setting
+from odradek.config.validators import one_of
 
-__all__ = ["GROUP_KEYS", "alter_group_overrides", "check_group"]
+__all__ = [
+    "DEFAULT_ISOLATION_LEVEL",
+    "DEFAULT_OFFSET_RESET",
+    "GROUP_KEYS",
+    "OWN_SETTINGS",
+    "alter_group_overrides",
+    "check_group",
+    "duration_of",
+]
 
-GROUP_KEYS = ("consumer.assignment.interval.ms", "consumer.heartbeat.interval.ms", "consumer.session.timeout.ms")
+GROUP_KEYS = (
+    "consumer.assignment.interval.ms",
+    "consumer.heartbeat.interval.ms",
+    "consumer.session.timeout.ms",
+    "share.assignment.interval.ms",
+    "share.delivery.count.limit",
+    "share.heartbeat.interval.ms",
+    "share.partition.max.record.locks",
+    "share.record.lock.duration.ms",
+    "share.session.timeout.ms",
+)
 """A group's own settings; the broker's are these with `group.` before them."""
 
-SESSION, HEARTBEAT = GROUP_KEYS[2], GROUP_KEYS[1]
+DEFAULT_OFFSET_RESET = "latest"
+DEFAULT_ISOLATION_LEVEL = "read_uncommitted"
+ISO_DURATION = re.compile(
+    r"P(?=.)(?:(?P<days>\d+)D)?(?:T(?=.)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d{1,9})?)S)?)?",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def duration_of(reset: str) -> timedelta | None:
+    """How far back from now "by_duration:PnDTnHnMn.nS" begins; None for what is no such text."""
+    kind, _, text = reset.partition(":")
+    match = ISO_DURATION.fullmatch(text) if kind.lower() == "by_duration" else None
+    return (
+        None if match is None else timedelta(**{unit: float(value or 0) for unit, value in match.groupdict().items()})
+    )
+
+
+def check_offset_reset(key: str, value: str) -> None:
+    """ConfigError unless a share group can begin to read there."""
+    if value.lower() not in ("latest", "earliest") and duration_of(value) is None:
+        text = "Invalid share group auto offset reset strategy"
+        raise ConfigError(key, value, "'latest', 'earliest' or 'by_duration:PnDTnHnMn.nS'", text=f"{text}: {value}")
+
+
+OWN_SETTINGS = {
+    setting.key: setting
+    for setting in (
+        Setting("share.auto.offset.reset", STRING, default=DEFAULT_OFFSET_RESET, valid=check_offset_reset),
+        Setting(
+            "share.isolation.level",
+            STRING,
+            default=DEFAULT_ISOLATION_LEVEL,
+            valid=one_of("read_committed", "read_uncommitted"),
+        ),
+        Setting("share.renew.acknowledge.enable", BOOLEAN, default=True),
+    )
+}
+"""Settings that only groups have."""
 
 
 def alter_group_overrides(overrides: Mapping[str, str], alterations: Iterable[Alteration]) -> dict[str, str]:
@@ -37,6 +97,9 @@ def check_group(config: BrokerConfig, overrides: Mapping[str, str]) -> None:
     for key in GROUP_KEYS:
         values[key] = config.value_of(f"group.{key}")
     for key, text in overrides.items():
+        if key in OWN_SETTINGS:
+            OWN_SETTINGS[key].parse(text)
+            continue
         if key not in GROUP_KEYS:
             raise ConfigError(key, text, "a setting of groups", text=f"Unknown group config name: {key}")
         value = values[key] = config.SETTINGS[f"group.{key}"].type.parse(key, text)
@@ -46,6 +109,8 @@ def check_group(config: BrokerConfig, overrides: Mapping[str, str]) -> None:
             raise ConfigError(key, text, low, text=f"{key} must be greater than or equal to {low}")
         if value > config.value_of(high):
             raise ConfigError(key, text, high, text=f"{key} must be less than or equal to {high}")
-    if values[SESSION] <= values[HEARTBEAT]:
-        text = f"{SESSION} must be greater than {HEARTBEAT}"
-        raise ConfigError(SESSION, values[SESSION], f"more than {HEARTBEAT}", text=text)
+    for kind in ("consumer", "share"):
+        session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        if values[session] <= values[heartbeat]:
+            text = f"{session} must be greater than {heartbeat}"
+            raise ConfigError(session, values[session], f"more than {heartbeat}", text=text)

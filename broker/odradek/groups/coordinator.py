@@ -23,9 +23,11 @@ import trio
 from odradek.groups.consumer_group import ConsumerGroup
 from odradek.groups.group import Group
 from odradek.groups.keeper import COMMIT_ERRORS, logging_failures, translated
-from odradek.groups.membership import Membership, check_group_id
+from odradek.groups.membership import check_group_id
 from odradek.groups.pending import Commit
 from odradek.groups.shard import AnyGroup, NewOffset, Shard
+from odradek.groups.share_group import ShareGroup
+from odradek.groups.share_membership import ShareMembership
 from odradek.groups.usage import consumed_topics, expired_offsets
 from odradek_protocol.errors import BrokerError, Error
 
@@ -37,7 +39,7 @@ FIRST_WITH_GROUP_ID_NOT_FOUND = 9
 """The first version of OffsetCommit in which a group that is not there has a code of its own."""
 
 
-class GroupCoordinator(Membership):
+class GroupCoordinator(ShareMembership):
     """The groups of this broker: their members, their offsets, and their administration.
 
     `run` has to run while requests are served.
@@ -81,6 +83,8 @@ class GroupCoordinator(Membership):
         if isinstance(group, Group):
             group.check_commit(member_id, instance_id, generation, trio.current_time())
             self._schedule(group)
+        elif isinstance(group, ShareGroup):
+            raise _not_a_consumer_group(group_id)
         elif group is not None:
             group.check_commit(member_id, generation, version, [(topic, index) for topic, index, *_ in offsets])
         elif generation >= 0:
@@ -111,6 +115,8 @@ class GroupCoordinator(Membership):
         Raises UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, ILLEGAL_GENERATION, and as `find` does.
         """
         group = self.find(group_id)
+        if isinstance(group, ShareGroup):
+            raise _not_a_consumer_group(group_id)
         if isinstance(group, ConsumerGroup):
             group.check_fetch(member_id, epoch)
 
@@ -135,6 +141,8 @@ class GroupCoordinator(Membership):
         group = shard.groups.get(group_id)
         if isinstance(group, Group):
             group.check_transactional_commit(member_id, instance_id, generation)
+        elif isinstance(group, ShareGroup):
+            raise _not_a_consumer_group(group_id)
         elif group is not None:
             partitions = [(topic, index) for topic, index, *_ in offsets]
             group.check_transactional_commit(member_id, instance_id, generation, partitions)
@@ -175,6 +183,8 @@ class GroupCoordinator(Membership):
         group = shard.groups.get(group_id)
         if group is None:
             raise BrokerError(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        if isinstance(group, ShareGroup):
+            raise _not_a_consumer_group(group_id)
         in_use = consumed_topics(group, {topic for topic, _ in partitions})
         known = [
             (topic, index) for topic, index in partitions if topic not in in_use and group.offsets.get(topic, index)
@@ -186,6 +196,8 @@ class GroupCoordinator(Membership):
         """A topic is deleted: forget what was committed for it. A failure is logged; nobody waits for an answer."""
         for shard in list(self._shards.values()):
             for group in list(shard.groups.values()) if shard.loaded else ():
+                if isinstance(group, ShareGroup):
+                    self._forget_shared_topic(shard, group, topic)
                 found = [(topic, partition) for partition in group.offsets.topics.get(topic, ())]
                 with logging_failures(f"forgetting topic {topic} in", group):
                     await self._remove_offsets(shard, group, found)
@@ -213,6 +225,8 @@ class GroupCoordinator(Membership):
             raise BrokerError(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         if group.members:
             raise BrokerError(Error.NON_EMPTY_GROUP)
+        if isinstance(group, ShareGroup):
+            await self._delete_states(shard, group)
         await self._remove_group(shard, group)
 
     # Inside
@@ -227,6 +241,8 @@ class GroupCoordinator(Membership):
         retention_ms = self._config.offsets_retention_minutes * MS_PER_MINUTE
         for shard in list(self._shards.values()):
             for group in list(shard.groups.values()) if shard.loaded else ():
+                if isinstance(group, ShareGroup):
+                    continue
                 with logging_failures("expiring the offsets of", group):
                     pending = shard.pending.of_group(group.group_id)
                     expired = expired_offsets(group, self._clock.now_ms(), retention_ms)
@@ -246,6 +262,10 @@ class GroupCoordinator(Membership):
             last_offset = shard.remove_group(group)
             self._deadlines.forget(group)
             await shard.wait_committed(last_offset)
+
+
+def _not_a_consumer_group(group_id: str) -> BrokerError:
+    return BrokerError(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from odradek.groups.limits import GroupSettings
 from odradek.groups.member import Store
 from odradek.groups.migration import downgraded, may_downgrade
 from odradek.groups.shard import AnyGroup, Shard
+from odradek.groups.share_group import ShareGroup
 from odradek_protocol.errors import BrokerError, Error
 
 if TYPE_CHECKING:
@@ -140,11 +141,11 @@ class GroupKeeper:
             raise BrokerError(Error.COORDINATOR_LOAD_IN_PROGRESS)
         return shard
 
-    def _member_group(self, group_id: str) -> tuple[Shard, AnyGroup]:
-        """The group of a request that only members send."""
+    def _member_group(self, group_id: str) -> tuple[Shard, Group | ConsumerGroup]:
+        """The group of a request that only members send; share groups have none of the classic protocol."""
         shard = self._shard(group_id)
         group = shard.groups.get(group_id)
-        if group is None:
+        if group is None or isinstance(group, ShareGroup):
             raise BrokerError(Error.UNKNOWN_MEMBER_ID)
         return shard, group
 
@@ -216,7 +217,7 @@ class GroupKeeper:
         if not group.is_dead:
             self._schedule(group)
 
-    # Consumer groups of KIP-848
+    # Consumer groups of KIP-848, and share groups
 
     def _now(self) -> Now:
         return Now(trio.current_time(), self._clock.now_ms())
@@ -236,8 +237,26 @@ class GroupKeeper:
             raise translated(error, STORE_ERRORS) from None
         return None if shard.is_committed(last_offset) else Written(shard, last_offset)
 
-    def _take_out(self, shard: Shard, group: ConsumerGroup, member_ids: Collection[str]) -> Written | None:
-        """Have members of a consumer group leave; when only members of the classic protocol stay, it becomes theirs."""
+    def _store_share_group(self, shard: Shard, group: ShareGroup) -> Written | None:
+        """Write the changes of a share group, as `_store` does those of a consumer group."""
+        changes = group.tables.take_changes()
+        if not changes:
+            return None
+        try:
+            last_offset = shard.append_share_changes(group, changes)
+        except BrokerError as error:
+            group.tables.undo(changes)
+            raise translated(error, STORE_ERRORS) from None
+        return None if shard.is_committed(last_offset) else Written(shard, last_offset)
+
+    def _take_out(self, shard: Shard, group: ConsumerGroup | ShareGroup, member_ids: Collection[str]) -> Written | None:
+        """Have members of a group leave.
+
+        When only members of the classic protocol stay in a consumer group, it becomes theirs.
+        """
+        if isinstance(group, ShareGroup):
+            group.fence(member_ids)
+            return self._store_share_group(shard, group)
         if not may_downgrade(group, member_ids, self._limits.migration_policy, self._config):
             group.fence(member_ids)
             return self._store(shard, group)

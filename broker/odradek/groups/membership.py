@@ -20,6 +20,7 @@ from odradek.groups.keeper import STORE_ERRORS, GroupKeeper, Written, translated
 from odradek.groups.member import JoinRequest, JoinResult, SyncResult, Ticket
 from odradek.groups.migration import MigrationPolicy, downgraded, may_downgrade, upgraded
 from odradek.groups.shard import Shard
+from odradek.groups.share_group import ShareGroup
 from odradek_protocol.errors import BrokerError, Error
 
 __all__ = ["Membership", "check_group_id", "result_of"]
@@ -78,6 +79,8 @@ class Membership(GroupKeeper):
             if not group.is_idle:
                 return await self._join_consumer_group(shard, group, request)
             group = self._make_classic(shard, group)
+        elif isinstance(group, ShareGroup):
+            raise BrokerError(Error.INCONSISTENT_GROUP_PROTOCOL)
         ticket = group.join(request, trio.current_time())
         self._settle(shard, group)
         return await result_of(ticket)
@@ -187,7 +190,7 @@ class Membership(GroupKeeper):
         check_group_id(group_id)
         shard = self._shard(group_id)
         group = shard.groups.get(group_id)
-        if group is None:
+        if group is None or isinstance(group, ShareGroup):
             return [Error.UNKNOWN_MEMBER_ID] * len(members)
         if isinstance(group, ConsumerGroup):
             member_ids, errors = classic_members.leaving(group, members)
@@ -208,6 +211,8 @@ class Membership(GroupKeeper):
         """
         shard = self._shard(group_id)
         group = shard.groups.get(group_id)
+        if isinstance(group, ShareGroup):
+            raise BrokerError(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
         if not isinstance(group, ConsumerGroup):
             return self._first_heartbeat(shard, group_id, group, request)
         if request.member_epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):

@@ -8,7 +8,7 @@ that stands in the log, and dropped by its abort marker.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from odradek.groups.consumer_group import ConsumerGroup, ConsumerLimits, Topics
+from odradek.groups.consumer_group import ConsumerGroup, Topics
 from odradek.groups.consumer_records import (
     ConsumerRecord,
     consumer_record,
@@ -29,6 +29,9 @@ from odradek.groups.records import (
     offset_key,
     offset_value,
 )
+from odradek.groups.share_group import ShareGroup
+from odradek.groups.share_records import ShareRecord, decode_share_record, share_record, share_tombstones
+from odradek.groups.share_state import ShareChange, SharePart
 from odradek.log.log import Origin
 from odradek.log.validation import read_end_marker
 from odradek_protocol.errors import Error
@@ -41,12 +44,13 @@ from odradek_protocol.records.formats import iter_any, read_any
 if TYPE_CHECKING:
     from odradek.clock import Clock
     from odradek.config import BrokerConfig
+    from odradek.groups.limits import GroupSettings
     from odradek.partition import Partition
 
 __all__ = ["AnyGroup", "NewOffset", "Shard"]
 
-AnyGroup = Group | ConsumerGroup
-"""A group of either kind: both have members, offsets and a deadline."""
+AnyGroup = Group | ConsumerGroup | ShareGroup
+"""A group of any kind: all have members, offsets and a deadline."""
 
 NewOffset = tuple[str, int, int, int, int, str]
 """What is to be committed: topic, partition, offset, leader epoch, commit timestamp (-1: now), metadata."""
@@ -63,7 +67,7 @@ class Shard:
     """The groups of one partition. `loaded` is false until `load_some` has read the log to its end."""
 
     def __init__(
-        self, partition: "Partition", config: "BrokerConfig", clock: "Clock", limits: ConsumerLimits, topics: Topics
+        self, partition: "Partition", config: "BrokerConfig", clock: "Clock", limits: "GroupSettings", topics: Topics
     ) -> None:
         self.partition = partition
         self.groups: dict[str, AnyGroup] = {}
@@ -92,6 +96,10 @@ class Shard:
     def new_consumer_group(self, group_id: str) -> ConsumerGroup:
         """A new consumer group; it is there when it is put."""
         return ConsumerGroup(group_id, self._limits, self._topics)
+
+    def new_share_group(self, group_id: str) -> ShareGroup:
+        """A new share group; it is there when it is put."""
+        return ShareGroup(group_id, self._limits, self._topics)
 
     # Loading
 
@@ -137,9 +145,10 @@ class Shard:
             return
         subject = decode_key(key)
         if subject is None:
-            record = decode_consumer_record(key, value)
-            if record is not None:
+            if (record := decode_consumer_record(key, value)) is not None:
                 self._apply_consumer_record(record)
+            elif (of_share_group := decode_share_record(key, value)) is not None:
+                self._apply_share_record(of_share_group)
             return
         group = self.groups.get(subject.group)
         if isinstance(subject, OffsetCommitKey):
@@ -169,6 +178,16 @@ class Shard:
         group.tables.put(record.part, record.name, record.value)
         if record.part is Part.EPOCH and record.value is None:
             self._forget(group)
+
+    def _apply_share_record(self, record: ShareRecord) -> None:
+        group = self.groups.get(record.group_id)
+        if not isinstance(group, ShareGroup):
+            if record.value is None:
+                return
+            group = self.groups[record.group_id] = self.new_share_group(record.group_id)
+        group.tables.put(record.part, record.name, record.value)
+        if record.part is SharePart.EPOCH and record.value is None:
+            del self.groups[record.group_id]
 
     def _forget(self, group: AnyGroup) -> None:
         """A group is deleted; offsets that are not stay, in a group that is nothing else."""
@@ -227,6 +246,12 @@ class Shard:
         """Append the changes of a consumer group; give the offset of the last record."""
         return self._append_all([consumer_record(group.group_id, change) for change in changes])
 
+    def append_share_changes(self, group: ShareGroup, changes: Sequence[ShareChange]) -> int:
+        """Append the changes of a share group, which is there from now on; give the offset of the last record."""
+        last_offset = self._append_all([share_record(group.group_id, change) for change in changes])
+        self.groups[group.group_id] = group
+        return last_offset
+
     def put_consumer_group(self, group: ConsumerGroup, changes: Sequence[Change], classic: Group | None) -> int:
         """Append what a new consumer group is made of, and let it be, in the place of `classic` if that is there."""
         records = [] if classic is None else [(group_key(group.group_id), None)]
@@ -261,7 +286,8 @@ class Shard:
             last_offset = self._append_all([*records, (group_key(group.group_id), None)])
             group.kill(Error.COORDINATOR_NOT_AVAILABLE)
         else:
-            last_offset = self._append_all([*records, *consumer_tombstones(group)])
+            tombstones = share_tombstones(group) if isinstance(group, ShareGroup) else consumer_tombstones(group)
+            last_offset = self._append_all([*records, *tombstones])
             group.kill()
         del self.groups[group.group_id]
         return last_offset

@@ -1,13 +1,14 @@
 """A mixed load in rounds, each ended by a clean stop or by kill -9, and what has to hold at the end of each.
 
-    python broker/tests/strength/soak.py --minutes 60 [--seed 1]
+    make soak [MINUTES=60]              or: python broker/tests/strength/soak.py --minutes 60 [--seed 1]
 
 Rules that are checked, any breach of which ends the run with an error:
 
 - Every record is read once and in order, from the first round to the last, and none that was acknowledged lacks.
 - A committed offset never goes back. A topic that was deleted stays away, one that was made is there.
-- When all clients are gone, so are their sockets, and no deleted file is held open.
-- Between the first half of a round and its end the broker's memory grows by less than `GROWTH_BYTES`.
+- When all clients are gone, so are their sockets; no deleted file is held open, and no deleted partition on the disk.
+- Between the first half of a round and its end the broker's memory grows by less than `GROWTH_BYTES`; so it does from
+  the end of the first clean round to that of any later one, as the records are deleted at the end of each.
 """
 
 import argparse
@@ -60,6 +61,8 @@ SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "offsets.topic.segment.bytes": str(MIB),
     "log.segment.delete.delay.ms": "0",
+    "log.initial.task.delay.ms": "0",
+    "log.flush.offset.checkpoint.interval.ms": "1000",
 }
 GROWTH_BYTES = 16 * MIB
 """More than the receive buffers that a broker keeps for a while, less than any leak brings in a round."""
@@ -173,6 +176,10 @@ class TopicMaker(Worker):
 class Administrator(Worker):
     """Looks at everything, and changes settings."""
 
+    def begin(self, client: WireClient) -> None:
+        while client.call(ListGroupsRequest(), 4).error_code == Error.COORDINATOR_LOAD_IN_PROGRESS:
+            pass
+
     def step(self, client: WireClient) -> None:
         assert {TOPIC, UNACKNOWLEDGED} <= {topic.name for topic in client.call(MetadataRequest(topics=None), 9).topics}
         assert client.call(ListGroupsRequest(), 4).error_code == 0
@@ -222,6 +229,8 @@ class Soak:
     def __init__(self, seed: int, steps_in_a_round: int) -> None:
         self.chance = random.Random(seed)
         self.steps_in_a_round = steps_in_a_round
+        self.memory: list[int] = []
+        """What the broker held at the end of each clean round, in bytes."""
         codecs = list(Codec)
         self.producers = [
             Producer(TOPIC, index, acks=(-1, 1)[index % 2], codec=codecs[index % len(codecs)])
@@ -266,7 +275,7 @@ class Soak:
         for worker in self.workers:
             worker.wait()
 
-    def clean_round(self, broker: BrokerProcess) -> None:
+    def clean_round(self, broker: BrokerProcess, folder: Path) -> None:
         """Work twice and see what the second time adds; then check the records, and stop the broker."""
         with WireClient(broker.port) as client:
             self.careless.check(client)
@@ -277,7 +286,8 @@ class Soak:
         self.work(broker.port)
         self.stop()
         wait_until(lambda: socket_count(broker.pid) <= sockets, "sockets are left")
-        assert memory_bytes(broker.pid) - memory < GROWTH_BYTES
+        self.memory.append(memory_bytes(broker.pid))
+        assert self.memory[-1] - min(memory, self.memory[0]) < GROWTH_BYTES
         with WireClient(broker.port) as client:
             for follower in self.followers:
                 before = -1
@@ -289,6 +299,7 @@ class Soak:
                 delete_records(client, TOPIC, follower.producer.index)
             self.careless.check(client)
         wait_until(lambda: no_deleted_file(broker.pid), "deleted files are held open")
+        wait_until(lambda: not list(folder.glob("*-delete")), "deleted partitions are on the disk")
         assert broker.stop() == 0
 
     @contextmanager
@@ -310,7 +321,7 @@ class Soak:
                 if rounds == 0:
                     self.prepare(broker.port)
                 if last or self.chance.random() < 0.5:
-                    self.clean_round(broker)
+                    self.clean_round(broker, folder)
                 else:
                     self.round_with_a_kill(broker)
                 assert "Traceback" not in broker.errors(), broker.errors()
@@ -323,15 +334,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Run a mixed load with restarts, and check that nothing is lost.")
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=20_000, help="requests of all producers in a round (%(default)s)")
     given = parser.parse_args()
     end = time.monotonic() + given.minutes * 60
 
     def wanted(rounds: int) -> bool:
-        print(f"round {rounds + 1}, {max(end - time.monotonic(), 0) / 60:.1f} minutes left", flush=True)
+        held = f", {soak.memory[-1] / MIB:.1f} MiB held at the end of the last clean one" if soak.memory else ""
+        print(f"round {rounds + 1}, {max(end - time.monotonic(), 0) / 60:.1f} minutes left{held}", flush=True)
         return time.monotonic() < end
 
+    soak = Soak(given.seed, given.steps)
     with tempfile.TemporaryDirectory(prefix="odradek-soak-") as folder:
-        soak = Soak(given.seed, steps_in_a_round=20_000)
         rounds = soak.run(Path(folder), wanted)
         records = sum(producer.acknowledged_records for producer in soak.producers)
         print(f"{rounds} rounds and {records} records, none lost or doubled")

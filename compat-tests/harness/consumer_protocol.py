@@ -63,7 +63,6 @@ class ConsumerProtocolScenarios:
     """Inherited by a test class whose module has a `client` fixture."""
 
     MISSING: ClassVar[dict[str, str]] = {}
-    CLASSIC_ASSIGNOR: ClassVar[str] = "cooperative-sticky"
 
     @pytest.mark.parametrize("assignor", ["uniform", "range"])
     def test_members_share_partitions_and_take_them_over(self, client: Agent, name: str, assignor: str) -> None:
@@ -98,7 +97,7 @@ class ConsumerProtocolScenarios:
 
     def test_t60_a_group_goes_to_the_consumer_protocol_and_back(self, client: Agent, name: str) -> None:
         """Members of either protocol come and go one by one, and each record is read once."""
-        classic = {"protocol": "classic", "assignor": self.CLASSIC_ASSIGNOR}
+        classic = {"protocol": "classic", "assignor": "range"}
         group = _Group(client, name)
         group.come("classic one", **classic)
         group.come("classic two", **classic)

@@ -392,7 +392,7 @@ class ConsumerGroup:
 
     def _subscribe(self, former: MemberInfo | None, member: MemberInfo, now: Now) -> bool:
         """Store what a member says; whether it subscribes to something else than before."""
-        if member == former:
+        if member is former or member == former:
             return False
         tables = self.tables
         pattern = member.topic_pattern

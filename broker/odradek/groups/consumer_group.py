@@ -33,6 +33,7 @@ from typing import Protocol
 from odradek.groups.assignors import ASSIGNORS, Assignment, AssignorMember
 from odradek.groups.consumer_state import (
     LEAVE_STATIC_EPOCH,
+    Change,
     CurrentAssignment,
     GroupEpoch,
     MemberInfo,
@@ -235,8 +236,14 @@ class ConsumerGroup:
         try:
             return self._stay(request, now)
         except BrokerError:
-            self.tables.undo(self.tables.take_changes())
+            self.undo(self.tables.take_changes())
             raise
+
+    def undo(self, changes: list[Change]) -> None:
+        """These changes are not to be: have everything as it was, and look at the topics anew."""
+        if changes:
+            self.tables.undo(changes)
+            self._revision = self._patterns_revision = -1
 
     def _stay(self, request: Heartbeat, now: Now) -> HeartbeatResult:
         self.check_size(request.member_id)

@@ -135,9 +135,12 @@ class Now:
     wall_ms: int
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class Heartbeat:
-    """A ConsumerGroupHeartbeat request. What is None, or -1 for the timeout, is as it was told before."""
+    """A ConsumerGroupHeartbeat request. What is None, or -1 for the timeout, is as it was told before.
+
+    It is not frozen, though nobody changes it: to make a frozen one takes 2.6 us in place of 1.0, at each heartbeat.
+    """
 
     member_id: str
     member_epoch: int

@@ -5,14 +5,24 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= data
 LISTENERS ?= PLAINTEXT://127.0.0.1:9092
-SOURCES := $(wildcard broker protocol compat-tests benchmarks)
+MINUTES ?= 2
+SOURCES := $(wildcard broker protocol compat-tests benchmarks pipeline)
 INSTALLED := $(VENV)/.installed
+PIPELINE_INSTALLED := $(VENV)/.pipeline-installed
 
-.PHONY: run install test unit lint type format compat compat-kafka bench wheel clean
+.PHONY: run pipeline pipeline-proof install test unit lint type format compat compat-kafka bench wheel clean
 
 run: install
 	@echo "data: $(abspath $(DATA))"
 	@$(BIN)/odradek serve --override listeners=$(LISTENERS) --override log.dirs=$(abspath $(DATA))
+
+# The data pipeline on PySpark, with a broker of its own; ends with a report. Needs Java 17.
+pipeline: $(PIPELINE_INSTALLED)
+	@$(BIN)/python -m pipeline run --minutes $(MINUTES)
+
+# The jobs killed ten times, the broker five times. CI kills each once.
+pipeline-proof: $(PIPELINE_INSTALLED)
+	$(BIN)/pytest -s pipeline/tests/test_kill.py --kills 10
 
 install: $(INSTALLED)
 
@@ -22,7 +32,11 @@ $(INSTALLED): pyproject.toml
 	$(BIN)/python -m pip install --quiet --group dev --editable .
 	@touch $@
 
-test: install
+$(PIPELINE_INSTALLED): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --group pipeline
+	@touch $@
+
+test: install $(PIPELINE_INSTALLED)
 	$(BIN)/pytest
 
 unit: install
@@ -50,14 +64,14 @@ lint: install
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/lint-imports
 
-type: install
+type: install $(PIPELINE_INSTALLED)
 	$(BIN)/mypy
 
 format: install
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-bench: install
+bench: install $(PIPELINE_INSTALLED)
 	$(BIN)/python -m benchmarks
 
 wheel: install

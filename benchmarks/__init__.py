@@ -12,6 +12,7 @@ alike from whatever else the machine does.
     rows.py             what one row of the table does
     cleaning.py         the row about compaction
     transactions.py     the row of transactions
+    spark.py            the rows of PySpark, which has one session in this process
     groups.py           the rows of groups: commits, heartbeats, rebalances
     catalogue.py        which rows there are
     report.py chart.py  table, JSON, SVG

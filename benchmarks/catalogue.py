@@ -24,6 +24,7 @@ from benchmarks.rows import (
     SmallRequests,
     Start,
 )
+from benchmarks.spark import SparkRead
 from benchmarks.transactions import Transactions
 from odradek_protocol.records.compression import Codec
 
@@ -118,6 +119,11 @@ JAVA: tuple[Row, ...] = (
     ClientConsume("consume 1 KB, 100 partitions, Java", 200, 16 * KIB, 1000, partitions=100),
 )
 
+SPARK: tuple[Row, ...] = (
+    SparkRead("PySpark, batch, 100 B", 1_500, 16 * KIB, 100, partitions=4),
+    SparkRead("PySpark, streaming, 100 B", 1_500, 16 * KIB, 100, partitions=4, streaming=True),
+)
+
 CLEANING: tuple[Row, ...] = (
     Compaction("compact 16 KiB of 100 B", 6_000, 16 * KIB, 100),
     Compaction("compact 16 KiB of 1 KB", 12_000, 16 * KIB, 1000),
@@ -129,7 +135,7 @@ FOOTPRINT: tuple[Row, ...] = (
     Memory("after the load"),
 )
 
-ROWS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + GROUPS + CLIENTS + JAVA + CLEANING + FOOTPRINT
-QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA and not isinstance(row, ManyPartitions))
+ROWS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + GROUPS + CLIENTS + JAVA + SPARK + CLEANING + FOOTPRINT
+QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA + SPARK and not isinstance(row, ManyPartitions))
 """Those that need no JVM for the client, whose start takes longer than its load, and do not start brokers of Kafka
 with many partitions, which takes minutes."""

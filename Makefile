@@ -72,6 +72,7 @@ format: install
 	$(BIN)/ruff format $(SOURCES)
 
 bench: install $(PIPELINE_INSTALLED)
+	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python -m benchmarks
 
 wheel: install

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.brokers import Broker
 from benchmarks.client import Client
-from benchmarks.rows import Figures, Row, cost_of, made_topic
+from benchmarks.rows import Figures, Row, cost_of, temporary_topic
 from odradek_protocol.errors import Error
 from odradek_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from odradek_protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -55,7 +55,7 @@ class OffsetCommits(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         count = max(int(self.commits * share), 1)
-        with made_topic(broker, self.partitions) as topic, Client(broker.port) as client:
+        with temporary_topic(broker, self.partitions) as topic, Client(broker.port) as client:
             rows = [
                 OffsetCommitRequestPartition(partition_index=index, committed_offset=1, committed_metadata="")
                 for index in range(self.partitions)
@@ -126,7 +126,7 @@ class GroupHeartbeats(Row):
     def run(self, broker: Broker, share: float) -> Figures:
         count = max(int(self.heartbeats * share), 1)
         size = max(int(self.members * share), 2)
-        with made_topic(broker, 10) as topic, Client(broker.port) as client:
+        with temporary_topic(broker, 10) as topic, Client(broker.port) as client:
             group = made_group(client)
             members = [_Member(group, f"member-{number}", topic) for number in range(size)]
             settle(members, client, 10)
@@ -149,7 +149,7 @@ class ConsumerRebalance(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         partitions = max(int(self.partitions * share), self.members)
-        with made_topic(broker, partitions) as topic, Client(broker.port) as client:
+        with temporary_topic(broker, partitions) as topic, Client(broker.port) as client:
             group = made_group(client)
             members = [_Member(group, f"member-{number}", topic) for number in range(self.members)]
             settle(members[:-1], client, partitions)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchmarks import frames
 from benchmarks.brokers import Broker
 from benchmarks.client import Client
-from benchmarks.rows import Figures, Row, cost_of, made_topic
+from benchmarks.rows import Figures, Row, cost_of, temporary_topic
 from odradek_protocol.errors import Error
 from odradek_protocol.messages.end_txn import EndTxnRequest
 from odradek_protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -44,7 +44,7 @@ class Transactions(Row):
 
     def run(self, broker: Broker, share: float) -> Figures:
         count = max(int(self.transactions * share), 1)
-        with made_topic(broker, self.partitions) as topic, Client(broker.port) as client:
+        with temporary_topic(broker, self.partitions) as topic, Client(broker.port) as client:
             producer = _Producer(client, f"benchmark-{next(_numbers)}")
             values = frames.text(self.record_bytes)
             cpu_s, start_s = broker.cpu_s(), time.perf_counter()

@@ -144,7 +144,8 @@ CLEANING: tuple[Row, ...] = (
 
 FOOTPRINT: tuple[Row, ...] = (Start("start"), Memory("after the load"))
 
-ROWS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + GROUPS + PATTERNS + CLIENTS + JAVA + SPARK + CLEANING + CROWDS + FOOTPRINT
+LOADS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + GROUPS + PATTERNS + CLIENTS + JAVA + SPARK + CLEANING
+ROWS = LOADS + CROWDS + FOOTPRINT
 QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA + SPARK + CROWDS)
 """Those that need no JVM for the client, whose start takes longer than its load, and no thousands of
 connections or partitions."""

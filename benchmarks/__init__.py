@@ -14,8 +14,8 @@ alike from whatever else the machine does. How much that was is measured for eac
     frames.py           requests, written before the clock starts
     load.py             sends frames, and takes replies with as little CPU as can be
     tools.py            Kafka's own performance tools, and librdkafka
-    groups.py           members of groups
-    rows.py patterns.py crowds.py cleaning.py transactions.py    what one row of the table does
+    members.py          members of classic groups
+    rows.py patterns.py crowds.py groups.py cleaning.py transactions.py    what one row of the table does
     catalogue.py        which rows there are
     machine.py          what is measured on, and what others take of it
     results.py          medians, spread, ratios; JSON

@@ -8,6 +8,7 @@ from functools import partial
 from benchmarks import frames
 from benchmarks.cleaning import Compaction
 from benchmarks.crowds import Connections, Consumers
+from benchmarks.groups import ConsumerRebalance, GroupHeartbeats, OffsetCommits
 from benchmarks.load import list_offsets_check, metadata_check
 from benchmarks.patterns import EARLIEST, LATEST, BesideFlood, BesideSlow, IdleQuery, SparkReads
 from benchmarks.rows import (
@@ -90,6 +91,13 @@ TRANSACTIONS: tuple[Row, ...] = (
     Transactions("transactions of 1 KB to 10 partitions", 300, partitions=10),
 )
 
+GROUPS: tuple[Row, ...] = (
+    OffsetCommits("offset commits", 10_000),
+    OffsetCommits("offset commits of 100 partitions", 1_000, partitions=100),
+    GroupHeartbeats("heartbeats in a group of 5,000 members", 5_000, 20_000),
+    ConsumerRebalance("rebalance of 100 members, 1,000 partitions", 100, 1_000),
+)
+
 PATTERNS: tuple[Row, ...] = (
     SparkReads("Spark reads, 2 ListOffsets for 500 records", 15_000),
     IdleQuery("Spark query that is idle, 260 requests/s"),
@@ -130,7 +138,7 @@ CLEANING: tuple[Row, ...] = (
 
 FOOTPRINT: tuple[Row, ...] = (Start("start"), Memory("after the load"))
 
-ROWS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + PATTERNS + CLIENTS + JAVA + CLEANING + CROWDS + FOOTPRINT
+ROWS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + GROUPS + PATTERNS + CLIENTS + JAVA + CLEANING + CROWDS + FOOTPRINT
 QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA + CROWDS)
 """Those that need no JVM for the client, whose start takes longer than its load, and no thousands of
 connections or partitions."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.brokers import Broker, Settings
 from benchmarks.client import Client
-from benchmarks.groups import Member, settle
+from benchmarks.members import Member, settle
 from benchmarks.rows import Figures, Row, cost_of
 
 FILES_BESIDE = 500

@@ -1,170 +1,158 @@
-"""Members of classic groups, many of them played by one thread: join, rebalance until all are in, heartbeat, commit."""
+"""The rows of groups: commits of offsets, heartbeats in a large group, and how long a group takes to settle."""
 
-import select
+import itertools
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.client import RETRY_S, Client
+from benchmarks.brokers import Broker
+from benchmarks.client import Client
+from benchmarks.rows import Figures, Row, cost_of, temporary_topic
 from odradek_protocol.errors import Error
+from odradek_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from odradek_protocol.messages.find_coordinator import FindCoordinatorRequest
-from odradek_protocol.messages.heartbeat import HeartbeatRequest
-from odradek_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from odradek_protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from odradek_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 
-LIMIT_S = 60.0
-SESSION_TIMEOUT_MS = 45_000
-REBALANCE_TIMEOUT_MS = 60_000
-LOOK_S = 0.05
-"""How often a member that is done asks whether others have come: some brokers begin with whoever is first."""
+__all__ = ["ConsumerRebalance", "GroupHeartbeats", "OffsetCommits"]
 
-NOT_YET = {
-    Error.COORDINATOR_LOAD_IN_PROGRESS,
-    Error.COORDINATOR_NOT_AVAILABLE,
-    Error.NOT_COORDINATOR,
-}
+RETRY_S = 0.01
+TIMEOUT_MS = 60_000
+SETTLE_S = 60.0
+NOT_YET = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR})
 
-JOIN_VERSION = 5
-SYNC_VERSION = 3
-HEARTBEAT_VERSION = 3
-COMMIT_VERSION = 7
+_numbers = itertools.count(1)
 
 
-class Member:
-    """One consumer; `generation` is -1 until it has its assignment in one."""
+def made_group(client: Client) -> str:
+    """The name of a group whose coordinator is found."""
+    group = f"benchmark-{next(_numbers):06}"
+    find = FindCoordinatorRequest(coordinator_keys=[group], key_type=0)
+    while client.call(find, 4).coordinators[0].error_code in NOT_YET:
+        time.sleep(RETRY_S)
+    return group
 
-    def __init__(self, client: Client, group: str) -> None:
-        self.client = client
-        self.group = group
-        self.generation = -1
-        self.waits = False
-        """For a reply."""
-        self._member_id = ""
 
-    def prepare(self) -> None:
-        """Find the coordinator, and get an id."""
-        while True:
-            found = self.client.call(FindCoordinatorRequest(key=self.group, key_type=0), 2)
-            if found.error_code == 0:
-                reply = self._ask_id()
-                if reply.error_code == Error.MEMBER_ID_REQUIRED:
-                    break
-                _check(self.group, reply.error_code, NOT_YET)
-            else:
-                _check(self.group, found.error_code, NOT_YET)
-            time.sleep(RETRY_S)
-        self._member_id = reply.member_id
+def call(client: Client, body: object, version: int) -> Any:
+    """A request of a member, again while the coordinator is not there yet. RuntimeError when it is refused."""
+    while (reply := client.call(body, version)).error_code in NOT_YET:
+        time.sleep(RETRY_S)
+    if reply.error_code not in (Error.NONE, Error.MEMBER_ID_REQUIRED):
+        raise RuntimeError(f"{type(body).__name__}: {Error(reply.error_code).name}")
+    return reply
 
-    def _ask_id(self) -> Any:
-        self.join()
-        return self.client.receive()
 
-    def join(self) -> None:
-        """Ask to be in the next generation."""
-        self.generation = -1
-        request = JoinGroupRequest(
+@dataclass(frozen=True)
+class OffsetCommits(Row):
+    """A consumer of no group that commits the offsets of `partitions` partitions, again and again."""
+
+    commits: int
+    partitions: int = 1
+
+    def run(self, broker: Broker, share: float) -> Figures:
+        count = max(int(self.commits * share), 1)
+        with temporary_topic(broker, self.partitions) as topic, Client(broker.port) as client:
+            rows = [
+                OffsetCommitRequestPartition(partition_index=index, committed_offset=1, committed_metadata="")
+                for index in range(self.partitions)
+            ]
+            topics = [OffsetCommitRequestTopic(name=topic, partitions=rows)]
+            request = OffsetCommitRequest(group_id=made_group(client), topics=topics)
+            while client.call(request, 8).topics[0].partitions[0].error_code in NOT_YET:
+                time.sleep(RETRY_S)
+            cpu_s, start_s = broker.cpu_s(), time.perf_counter()
+            for _ in range(count):
+                code = client.call(request, 8).topics[0].partitions[0].error_code
+                if code:
+                    raise RuntimeError(f"committing: {Error(code).name}")
+            seconds, cpu_s = time.perf_counter() - start_s, broker.cpu_s() - cpu_s
+        return cost_of("request", count, seconds, cpu_s)
+
+
+@dataclass(slots=True)
+class _Member:
+    """A member of a consumer group: it owns what it was told, and gives up at once what it was not."""
+
+    group: str
+    member_id: str
+    topic: str
+    epoch: int = 0
+    owned: Sequence[TopicPartitions] = field(default_factory=list)
+
+    def beat(self, client: Client, *, plain: bool = False) -> None:
+        joins = self.epoch == 0
+        request = ConsumerGroupHeartbeatRequest(
             group_id=self.group,
-            session_timeout_ms=SESSION_TIMEOUT_MS,
-            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
-            member_id=self._member_id,
-            group_instance_id=None,
-            protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name="range", metadata=bytes(30))],
+            member_id=self.member_id,
+            member_epoch=self.epoch,
+            rebalance_timeout_ms=TIMEOUT_MS if joins else -1,
+            subscribed_topic_names=[self.topic] if joins else None,
+            topic_partitions=None if plain else self.owned,
         )
-        self._send(request, JOIN_VERSION)
+        reply = call(client, request, 1)
+        self.epoch = reply.member_epoch
+        if reply.assignment is not None:
+            self.owned = reply.assignment.topic_partitions
 
-    def _send(self, body: object, version: int) -> None:
-        self.client.send(body, version)
-        self.waits = True
+    def count(self) -> int:
+        return sum(len(each.partitions) for each in self.owned)
 
-    def take(self) -> None:
-        """Take a reply, and ask for what comes next."""
-        reply = self.client.receive()
-        self.waits = False
-        if reply.error_code == Error.REBALANCE_IN_PROGRESS:
-            self.join()
+
+def settle(members: Sequence[_Member], client: Client, partitions: int) -> None:
+    """Have members send heartbeats, in turn, until they own all partitions in one epoch, each its share."""
+    deadline = time.monotonic() + SETTLE_S
+    most = -(-partitions // len(members))
+    while True:
+        for member in members:
+            member.beat(client)
+        shares = [member.count() for member in members]
+        if len({member.epoch for member in members}) == 1 and sum(shares) == partitions and max(shares) == most:
             return
-        _check(self.group, reply.error_code)
-        if isinstance(reply, JoinGroupResponse):
-            self._joining = reply.generation_id
-            self._sync(reply)
-        elif isinstance(reply, SyncGroupResponse):
-            self.generation = self._joining
-
-    def _sync(self, joined: JoinGroupResponse) -> None:
-        request = SyncGroupRequest(
-            group_id=self.group,
-            generation_id=joined.generation_id,
-            member_id=self._member_id,
-            group_instance_id=None,
-            assignments=[
-                SyncGroupRequestAssignment(member_id=one.member_id, assignment=bytes(30)) for one in joined.members
-            ],
-        )
-        self._send(request, SYNC_VERSION)
-
-    def heartbeat(self) -> None:
-        """Say that it is there."""
-        request = HeartbeatRequest(
-            group_id=self.group, generation_id=self.generation, member_id=self._member_id, group_instance_id=None
-        )
-        self._send(request, HEARTBEAT_VERSION)
-
-    def commit(self, topic: str, offset: int) -> None:
-        """Commit an offset, and take the reply with `take_commit`."""
-        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
-        request = OffsetCommitRequest(
-            group_id=self.group,
-            generation_id_or_member_epoch=self.generation,
-            member_id=self._member_id,
-            topics=[OffsetCommitRequestTopic(name=topic, partitions=[partition])],
-        )
-        self._send(request, COMMIT_VERSION)
-
-    def take_commit(self) -> None:
-        """Take the reply to `commit`."""
-        reply = self.client.receive()
-        self.waits = False
-        _check(self.group, reply.topics[0].partitions[0].error_code)
-
-
-def settle(members: Sequence[Member]) -> None:
-    """Bring every group into one generation of all its members. TimeoutError after `LIMIT_S`."""
-    poll = select.poll()
-    by_fd = {member.client.fileno(): member for member in members}
-    for fd in by_fd:
-        poll.register(fd, select.POLLIN)
-    for member in members:
-        member.join()
-    deadline = time.monotonic() + LIMIT_S
-    while unsettled := list(_unsettled(members)):
-        ready = poll.poll(LOOK_S * 1000)
-        for fd, _ in ready:
-            by_fd[fd].take()
-        if not ready:
-            for member in unsettled:
-                if not member.waits:
-                    member.heartbeat()
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{len(unsettled)} of {len(members)} members are in no group after {LIMIT_S} s")
-    for member in members:
-        if member.waits:
-            member.take()
+            raise TimeoutError(f"{len(members)} members do not settle")
 
 
-def _unsettled(members: Sequence[Member]) -> Iterable[Member]:
-    """The members of groups whose members are not all in one generation."""
-    generations: dict[str, set[int]] = {}
-    for member in members:
-        generations.setdefault(member.group, set()).add(member.generation)
-    return (member for member in members if generations[member.group] == {-1} or len(generations[member.group]) > 1)
+@dataclass(frozen=True)
+class GroupHeartbeats(Row):
+    """Heartbeats that say nothing new, of a settled group of `members` members."""
+
+    members: int
+    heartbeats: int
+
+    def run(self, broker: Broker, share: float) -> Figures:
+        count = max(int(self.heartbeats * share), 1)
+        size = max(int(self.members * share), 2)
+        with temporary_topic(broker, 10) as topic, Client(broker.port) as client:
+            group = made_group(client)
+            members = [_Member(group, f"member-{number}", topic) for number in range(size)]
+            settle(members, client, 10)
+            cpu_s, start_s = broker.cpu_s(), time.perf_counter()
+            for member in itertools.islice(itertools.cycle(members), count):
+                member.beat(client, plain=True)
+            seconds, cpu_s = time.perf_counter() - start_s, broker.cpu_s() - cpu_s
+        return cost_of("request", count, seconds, cpu_s)
 
 
-def _check(group: str, code: int, allowed: Iterable[int] = ()) -> None:
-    if code and code not in allowed:
-        raise RuntimeError(f"{group}: the broker answers {Error(code).name}")
+@dataclass(frozen=True)
+class ConsumerRebalance(Row):
+    """How long `members` members take to share `partitions` partitions anew once the last of them has come.
+
+    Each sends a heartbeat as soon as it is its turn.
+    """
+
+    members: int
+    partitions: int
+
+    def run(self, broker: Broker, share: float) -> Figures:
+        partitions = max(int(self.partitions * share), self.members)
+        with temporary_topic(broker, partitions) as topic, Client(broker.port) as client:
+            group = made_group(client)
+            members = [_Member(group, f"member-{number}", topic) for number in range(self.members)]
+            settle(members[:-1], client, partitions)
+            start_s = time.perf_counter()
+            settle(members, client, partitions)
+            return {"rebalance_ms": (time.perf_counter() - start_s) * 1e3}

@@ -38,6 +38,9 @@ _TARGETS: dict[str, Callable[[Path], Target]] = {
     f"kafka-{KAFKA_3}": ZooKeeperKafka,
 }
 
+# The first test that needs a client or a broker also downloads and compiles it, on the first run on a machine.
+_TIMEOUT_S = 900
+
 _numbers = itertools.count(1)
 
 
@@ -59,6 +62,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
     skip_what_is_missing(items)
     expect_differences(items, _broker(config))
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from harness.agent import Agent
     from harness.target import Target
 
-pytestmark = pytest.mark.timeout(300)
-
 CODECS = (None, "gzip", "snappy", "lz4", "zstd")
 GROUP = "readers"
 START_TIMEOUT_S = 60

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 README = Path(__file__).parents[1] / "README.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
 
-RUN_TIMEOUT_S = 150
+RUN_TIMEOUT_S = 600
 
 
 def example(containing: str) -> str:

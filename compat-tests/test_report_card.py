@@ -10,6 +10,7 @@ from harness.card import Card, Note
 from harness.card_html import as_html
 from harness.card_markdown import as_markdown
 from harness.results import DIFFERS, FAILED, MISSING, PASSED
+from harness.versions import release_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,9 +26,13 @@ def card(tmp_path: Path) -> Card:
         "kafka-3.9.1": {"sarama": {"groups": cell(passed=2), "admin": cell("<old>", differs=1, passed=3)}},
         "odradek": {
             "kafka-python-2": {"groups": cell("no assignor", missing=1)},
+            "kafkajs": {"groups": cell(passed=1)},
             "sarama": {"groups": cell(passed=2), "admin": cell(passed=4)},
         },
-        "kafka-4.3.1": {"sarama": {"groups": cell(passed=2), "admin": cell("test_topics (call)", failed=1, passed=3)}},
+        "kafka-4.3.1": {
+            "kafkajs": {"groups": cell("test_join (call)", failed=1)},
+            "sarama": {"groups": cell(passed=2), "admin": cell("test_topics (call)", failed=1, passed=3)},
+        },
     }
     for broker, clients in results.items():
         (tmp_path / f"{broker}.json").write_text(json.dumps({"broker": broker, "clients": clients}))
@@ -42,11 +47,13 @@ def test_a_cell_has_one_sign_where_all_brokers_agree(card: Card) -> None:
     assert card.signs("sarama", "groups") == "✓"
     assert card.signs("sarama", "admin") == "✓ ✗ ≠"
     assert card.signs("kafka-python-2", "groups") == "·"
+    assert card.signs("kafkajs", "groups") == "✓ ✗ ?"
     assert card.signs("kafka-python-2", "admin") == ""
 
 
 def test_reasons_are_told_once_the_worst_first(card: Card) -> None:
     assert card.notes() == [
+        Note(FAILED, "kafkajs", ("kafka-4.3.1",), "groups", "test_join (call)"),
         Note(FAILED, "sarama", ("kafka-4.3.1",), "admin", "test_topics (call)"),
         Note(DIFFERS, "sarama", ("kafka-3.9.1",), "admin", "<old>"),
         Note(MISSING, "kafka-python-2", ("odradek",), "groups", "no assignor"),
@@ -57,13 +64,13 @@ def test_reasons_are_told_once_the_worst_first(card: Card) -> None:
 def test_both_texts_tell_all_of_it(card: Card) -> None:
     markdown, html = as_markdown(card), as_html(card)
     rows = [[column.strip() for column in line.strip("|").split("|")] for line in markdown.splitlines()]
-    assert ["admin", "", "✓ ✗ ≠"] in rows
-    assert ["sarama", "", "6 of 6", "5 of 6", "5 of 6"] in rows
+    assert ["admin", "", "", "✓ ✗ ≠"] in rows
+    assert ["sarama", release_of("sarama"), "6 of 6", "5 of 6", "5 of 6"] in rows
     assert "- sarama, admin (kafka-3.9.1): <old>" in markdown
     assert "&lt;old&gt;" in html
     assert 'title="odradek: passed; kafka-4.3.1: failed; kafka-3.9.1: differs"' in html
 
 
 def test_one_folder_of_a_card(tmp_path: Path, card: Card) -> None:
-    assert card.clients == ["kafka-python-2", "sarama"]
+    assert card.clients == ["kafka-python-2", "kafkajs", "sarama"]
     assert Card.read(tmp_path.glob("*.json"), "kafka-python").clients == ["kafka-python-2"]

@@ -20,7 +20,7 @@ Replies to requests that came together leave together.
 
 import logging
 import socket
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from enum import Enum, auto
 from functools import partial
 from types import CoroutineType
@@ -81,16 +81,18 @@ class Connection:
     """What handlers may know of a connection.
 
     `listener` is the name of the listener, `local_host` and `local_port` the address that the client dialled, `peer`
-    the client's address in Kafka's form (`/127.0.0.1`), `principal` who it is.
+    the client's address in Kafka's form (`/127.0.0.1`), `principal` who it is. `on_close` is what is to be done when it
+    is closed, by what it is for.
     """
 
-    __slots__ = ("listener", "local_host", "local_port", "peer", "principal")
+    __slots__ = ("listener", "local_host", "local_port", "on_close", "peer", "principal")
 
     def __init__(self, listener: str, local: tuple[str, int], peer: str) -> None:
         self.listener = listener
         self.local_host, self.local_port = local
         self.peer = peer
         self.principal = "User:ANONYMOUS"
+        self.on_close: dict[object, Callable[[], object]] = {}
 
 
 class ReceiveMemory:
@@ -179,6 +181,8 @@ class Channel:
             self._frames.close()
             self._memory.given_back()
             self.sock.close()
+            for call in self.connection.on_close.values():
+                call()
 
     def close(self) -> None:
         """End the connection's task, whatever it waits for."""

@@ -12,13 +12,23 @@ from typing import TYPE_CHECKING
 from odradek.cluster.topics import check_name
 from odradek.config import ConfigError
 from odradek.config.dynamic import Alteration, AlterationKind, check_alterable
+from odradek.config.group import check_group
 from odradek.config.loggers import LEVELS, ROOT, logger_levels, set_level
 from odradek_protocol.errors import BrokerError, Error
 
 if TYPE_CHECKING:
     from odradek.node import Node
 
-__all__ = ["Change", "alter_broker", "alter_loggers", "alter_topic", "broker_id", "check_row", "repeated_resources"]
+__all__ = [
+    "Change",
+    "alter_broker",
+    "alter_group",
+    "alter_loggers",
+    "alter_topic",
+    "broker_id",
+    "check_row",
+    "repeated_resources",
+]
 
 Change = Callable[[Mapping[str, str]], Mapping[str, str]]
 
@@ -72,6 +82,22 @@ async def alter_broker(node: "Node", name: str, change: Change, *, validate_only
         return altered
 
     await node.controller.alter_broker_configs(node_id, checked, validate_only=validate_only)
+
+
+async def alter_group(node: "Node", name: str, change: Change, *, validate_only: bool) -> None:
+    """Change the settings that a group, which need not be there, has of its own. INVALID_REQUEST, INVALID_CONFIG."""
+    if not name:
+        raise BrokerError(Error.INVALID_REQUEST, "Default group resources are not allowed.")
+
+    def checked(overrides: Mapping[str, str]) -> Mapping[str, str]:
+        altered = _make(change, overrides)
+        try:
+            check_group(node.config, altered)
+        except ConfigError as error:
+            raise BrokerError(Error.INVALID_CONFIG, str(error)) from error
+        return altered
+
+    await node.controller.alter_group_configs(name, checked, validate_only=validate_only)
 
 
 def alter_loggers(node: "Node", name: str, alterations: Sequence[Alteration], *, validate_only: bool) -> None:

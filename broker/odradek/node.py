@@ -38,6 +38,8 @@ from odradek.maintenance import maintain
 from odradek.partitions import Partitions
 from odradek.reply_cache import ReplyCache
 from odradek.server import Server
+from odradek.share.coordinator import ShareCoordinator
+from odradek.share.manager import SharePartitions
 from odradek.transactions.coordinator import TransactionCoordinator
 from odradek.transactions.markers import LocalMarkers
 
@@ -77,6 +79,8 @@ class Node:
     partitions: Partitions
     controller: Controller
     groups: GroupCoordinator
+    share_coordinator: ShareCoordinator
+    share_partitions: SharePartitions
     transactions: TransactionCoordinator
     markers: LocalMarkers
     features: Features
@@ -186,7 +190,12 @@ class Node:
         self.transactions = TransactionCoordinator(
             self.config, self.clock, self.view, self.producer_ids, self.markers, self.features
         )
-        for coordinator in (self.groups, self.transactions):
+        self.share_coordinator = ShareCoordinator(self.config, self.clock, self.view, self.controller)
+        self.share_partitions = SharePartitions(self.config, self.clock, self.view, self.share_coordinator)
+        self.groups.share_states = self.share_coordinator
+        self.partitions.on_removed.append(self.share_coordinator.forget_topic)
+        self.partitions.on_resign.append(self.share_partitions.on_resign)
+        for coordinator in (self.groups, self.transactions, self.share_coordinator):
             self.partitions.on_leader.append(coordinator.on_leader)
             self.partitions.on_resign.append(coordinator.on_resign)
         try:
@@ -201,6 +210,8 @@ class Node:
         await self.controller.register(self._endpoints(addresses), self.config.broker_rack)
         async with trio.open_nursery() as background:
             background.start_soon(self.groups.run)
+            background.start_soon(self.share_coordinator.run)
+            background.start_soon(self.share_partitions.run)
             background.start_soon(self.transactions.run)
             background.start_soon(maintain, self)
             background.start_soon(self.log_moves.run)

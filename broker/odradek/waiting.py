@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import trio
 
-__all__ = ["Postponed", "Waiter", "Watched", "wait_on"]
+__all__ = ["Postponed", "Waiter", "Watched", "answer_of", "wait_on"]
 
 
 class Waiter:
@@ -78,3 +78,21 @@ class Postponed(ABC):
     @abstractmethod
     def end(self) -> None:
         """Wait no more."""
+
+
+async def answer_of(postponed: Postponed) -> Any:
+    """The answer that is waited for, for a task that has to have it."""
+    woken = trio.Event()
+
+    def wake() -> None:
+        woken.set()
+
+    postponed.begin(wake)
+    try:
+        while (answer := postponed.look()) is None:
+            with trio.move_on_at(postponed.deadline):
+                await woken.wait()
+            woken = trio.Event()
+    finally:
+        postponed.end()
+    return answer

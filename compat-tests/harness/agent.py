@@ -54,7 +54,7 @@ class Agent:
         self._buffer = b""
         self._ids = itertools.count()
 
-    def call(self, operation: str, timeout_s: float = 30, **arguments: Any) -> Any:
+    def call(self, operation: str, timeout_s: float = 90, **arguments: Any) -> Any:
         """Run one operation of the driver and return its result; ClientError when the client library raised."""
         if self._process is None:
             self._start()

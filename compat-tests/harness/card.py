@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 
 # The worst of a cell's outcomes is the cell's. Missing is the best but one: it is the client's own limit.
 _WORST_FIRST: Final = (FAILED, DIFFERS, PASSED, MISSING)
-SIGNS: Final = {PASSED: "✓", MISSING: "·", DIFFERS: "≠", FAILED: "✗"}
+UNASKED: Final = "unasked"
+SIGNS: Final = {PASSED: "✓", MISSING: "·", DIFFERS: "≠", FAILED: "✗", UNASKED: "?"}
 LEGEND: Final = {
     PASSED: "all its tests pass",
     MISSING: "the client cannot do it",
     DIFFERS: "fails as is known, for the reason below",
     FAILED: "fails",
+    UNASKED: "was not run against this broker",
 }
+TITLES: Final = {FAILED: "What fails", DIFFERS: "Where the brokers differ", MISSING: "What the clients cannot do"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +71,16 @@ class Card:
                 found[broker] = next(outcome for outcome in _WORST_FIRST if outcome in cell["counts"])
         return found
 
+    def shown(self, client: str, feature: str) -> list[str]:
+        """Return the outcomes that a cell shows: one where all agree, else one for each broker."""
+        outcomes = self.outcomes(client, feature)
+        if len(set(outcomes.values())) <= 1:
+            return list(outcomes.values())[:1]
+        return [outcomes.get(broker, UNASKED) for broker in self.brokers]
+
     def signs(self, client: str, feature: str) -> str:
         """Return the signs of a cell, "" where nothing was asked."""
-        signs = [SIGNS[outcome] for outcome in self.outcomes(client, feature).values()]
-        return signs[0] if len(set(signs)) == 1 else " ".join(signs)
+        return " ".join(SIGNS[outcome] for outcome in self.shown(client, feature))
 
     def counts(self, client: str, broker: str) -> dict[str, int]:
         """Return how many tests of a client ended how against a broker; empty when it was not asked."""
@@ -80,6 +89,12 @@ class Card:
             for outcome, count in cell["counts"].items():
                 sums[outcome] = sums.get(outcome, 0) + count
         return sums
+
+    def passed(self, client: str, broker: str) -> str:
+        """Return how many of the tests that the client can do passed, as "5 of 6"; "" when the broker was not asked."""
+        counts = self.counts(client, broker)
+        asked = sum(counts.values()) - counts.get(MISSING, 0)
+        return f"{counts.get(PASSED, 0)} of {asked}" if counts else ""
 
     def notes(self) -> list[Note]:
         """Return every reason once for each client and feature, with the brokers that it was seen against."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from harness.card import LEGEND, SIGNS
-from harness.results import DIFFERS, FAILED, MISSING, PASSED
+from harness.card import LEGEND, SIGNS, TITLES
+from harness.results import DIFFERS, FAILED, PASSED
 from harness.versions import release_of
 
 if TYPE_CHECKING:
     from harness.card import Card
-
-_TITLES = {FAILED: "What fails", DIFFERS: "Where the brokers differ", MISSING: "What the clients cannot do"}
 
 _STYLE = """
 :root { --ink: #1d2430; --soft: #626d7d; --paper: #fbfbf9; --line: #e3e4e0; --head: #f1f2ee;
@@ -20,7 +18,7 @@ _STYLE = """
 @media (prefers-color-scheme: dark) { :root { --ink: #e5e8ec; --soft: #9aa4b2; --paper: #14171c; --line: #2a2f38;
   --head: #1b2027; --passed: #58c48d; --missing: #6b7482; --differs: #e0a44a; --failed: #f0766e; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 86rem; padding: 2.5rem 2rem 4rem; background: var(--paper); color: var(--ink);
+body { margin: 0 auto; max-width: 120rem; padding: 2.5rem 2rem 4rem; background: var(--paper); color: var(--ink);
   font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; }
 h1 { font-size: 1.6rem; margin: 0 0 .3rem; letter-spacing: -.01em; }
 h2 { font-size: 1.1rem; margin: 2.4rem 0 .7rem; }
@@ -34,10 +32,10 @@ tbody tr:hover > * { background: var(--head); }
 thead th { background: var(--head); font-weight: 600; vertical-align: bottom; }
 tbody th { text-align: left; font-weight: 500; position: sticky; left: 0; background: var(--paper); }
 thead th:first-child { text-align: left; }
-.turned { height: 10rem; min-width: 3.6rem; }
+.turned { height: 10rem; min-width: 2.8rem; }
 .turned span { writing-mode: vertical-rl; transform: rotate(180deg); }
 b { font-weight: 700; padding: 0 .12rem; }
-.passed { color: var(--passed); } .missing { color: var(--missing); }
+.passed { color: var(--passed); } .missing, .unasked { color: var(--missing); }
 .differs { color: var(--differs); } .failed { color: var(--failed); }
 .notes th { text-align: left; }
 .notes td { text-align: left; white-space: normal; vertical-align: top; }
@@ -62,7 +60,7 @@ else one for each, in this order: {escape(", ".join(card.brokers))}.</p>
 {_features(card)}
 <h2>Tests passed</h2>
 {_sums(card)}
-{"".join(_notes(card, outcome, title) for outcome, title in _TITLES.items())}
+{"".join(_notes(card, outcome, title) for outcome, title in TITLES.items())}
 </html>
 """
 
@@ -83,10 +81,7 @@ def _features(card: Card) -> str:
 def _cell(card: Card, client: str, feature: str) -> str:
     outcomes = card.outcomes(client, feature)
     told = "; ".join(f"{broker}: {outcome}" for broker, outcome in outcomes.items())
-    shown = list(outcomes.values())
-    if len(set(shown)) == 1:
-        shown = shown[:1]
-    return f'<td title="{escape(told)}">{"".join(map(_sign, shown))}</td>'
+    return f'<td title="{escape(told)}">{"".join(map(_sign, card.shown(client, feature)))}</td>'
 
 
 def _sums(card: Card) -> str:
@@ -96,9 +91,8 @@ def _sums(card: Card) -> str:
         cells = ""
         for broker in card.brokers:
             counts = card.counts(client, broker)
-            asked = sum(counts.values()) - counts.get(MISSING, 0)
-            outcome = PASSED if counts.get(PASSED, 0) == asked else FAILED if FAILED in counts else DIFFERS
-            cells += f'<td class="{outcome}">{counts.get(PASSED, 0)} of {asked}</td>' if counts else "<td></td>"
+            outcome = next((worst for worst in (FAILED, DIFFERS) if worst in counts), PASSED)
+            cells += f'<td class="{outcome}">{card.passed(client, broker)}</td>'
         rows += f"<tr><th>{escape(client)}</th><td>{escape(release_of(client))}</td>{cells}</tr>\n"
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 

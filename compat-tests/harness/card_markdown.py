@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.card import LEGEND, SIGNS
-from harness.results import DIFFERS, FAILED, MISSING, PASSED
+from harness.card import LEGEND, SIGNS, TITLES
 from harness.versions import release_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from harness.card import Card, Note
-
-_SECTIONS = {
-    FAILED: "What fails",
-    DIFFERS: "Where the brokers differ",
-    MISSING: "What the clients cannot do",
-}
 
 
 def as_markdown(card: Card) -> str:
@@ -37,19 +30,14 @@ def as_markdown(card: Card) -> str:
             ([feature, *(card.signs(client, feature) for client in card.clients)] for feature in card.features),
         ),
     ]
-    for outcome, title in _SECTIONS.items():
+    for outcome, title in TITLES.items():
         if notes := [note for note in card.notes() if note.outcome == outcome]:
             parts += [f"## {title}", "\n".join(_line(card, note) for note in notes)]
     return "\n\n".join(parts) + "\n"
 
 
 def _sums(card: Card, client: str) -> list[str]:
-    row = [client, release_of(client)]
-    for broker in card.brokers:
-        counts = card.counts(client, broker)
-        asked = sum(counts.values()) - counts.get(MISSING, 0)
-        row.append(f"{counts.get(PASSED, 0)} of {asked}" if counts else "")
-    return row
+    return [client, release_of(client), *(card.passed(client, broker) for broker in card.brokers)]
 
 
 def _line(card: Card, note: Note) -> str:

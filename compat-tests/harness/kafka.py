@@ -27,6 +27,10 @@ _SINGLE_NODE = {
     "transaction.state.log.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
 }
+_SHARE_STATE = {
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
 
 
 class _Kafka(Target):
@@ -75,6 +79,7 @@ class KraftKafka(_Kafka):
                 "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://127.0.0.1:{controller_port}",
                 "log.dirs": str(self._data),
                 **_SINGLE_NODE,
+                **_SHARE_STATE,
             },
         )
         format_log = self._java("kafka.tools.StorageTool", "format", "-t", "b2RyYWRlay1jb21wYXRzAA", "-c")

@@ -45,14 +45,16 @@ JARS: Final[dict[str, tuple[tuple[str, bool], ...]]] = {
 
 _CODECS: Final = ("crc32c==2.7.1", "cramjam==2.9.1", "lz4==4.4.4", "python-snappy==0.7.3", "zstandard==0.23.0")
 
-# Environments of their own, because the two kafka-python versions share one module name.
+# Environments of their own, because the releases of a client share one module name.
 PYTHON: Final[dict[str, tuple[str, ...]]] = {
     "kafka-python-3": ("kafka-python==3.0.12", *_CODECS),
     "kafka-python-2": ("kafka-python==2.3.1", *_CODECS),
     "kafka-python-2.0": ("kafka-python==2.0.2", *_CODECS),
     "kafka-python-1.4": ("kafka-python==1.4.7", *_CODECS, "xxhash==3.5.0"),
     "aiokafka": ("aiokafka==0.14.0", *_CODECS),
+    "aiokafka-0.8": ("aiokafka==0.8.1", "kafka-python==2.0.2", *_CODECS),
     "confluent-kafka": ("confluent-kafka==2.16.1",),
+    "confluent-kafka-2.0": ("confluent-kafka==2.0.2",),
     "pyspark": (f"pyspark=={SPARK}",),
 }
 

@@ -81,14 +81,14 @@ def children_of(field: Schema, schema: Schema) -> list[Schema] | None:
 def default_of(field: Schema, children: list[Schema] | None) -> Any:
     """What a field of Kafka's is when nobody sets it."""
     spelled = field.get("default")
+    if "default" in field and spelled in (None, "null"):
+        return None
     if spelled is None:
         if field["type"].startswith("[]"):
             return ()
         if children is None:
             return ZEROS[field["type"]]
         return {snake_case(child["name"]): default_of(child, None) for child in children}
-    if spelled == "null":
-        return None
     if field["type"] == "bool":
         return str(spelled).lower() == "true"
     return spelled if field["type"] == "string" else int(str(spelled), 0)

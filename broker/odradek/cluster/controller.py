@@ -23,11 +23,12 @@ from odradek.cluster.loading import (
     ensure_node,
     read_broker_configs,
     read_brokers,
+    read_group_configs,
     read_topic,
 )
 from odradek.cluster.plans import NewTopic, plan_offline, plan_partitions, plan_topic
 from odradek.cluster.store import Create, Delete, Failure, MetadataStore, Operation, SetData, StoreError
-from odradek.cluster.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from odradek.cluster.topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from odradek.cluster.view import ClusterView, Endpoint, TopicView
 from odradek.cluster.znodes import (
     BrokerConfigZNode,
@@ -36,6 +37,7 @@ from odradek.cluster.znodes import (
     ControllerEpochZNode,
     ControllerZNode,
     DeleteTopicZNode,
+    GroupConfigZNode,
     PartitionState,
     PartitionStateZNode,
     PartitionZNode,
@@ -107,6 +109,7 @@ class Controller:
         """
         self._view.cluster_id = await ensure_cluster_id(self._store)
         await self._load_broker_configs()
+        self._view.group_configs.update(await read_group_configs(self._store))
         deleted = await self._store.children(DeleteTopicZNode.parent)
         for name in deleted:
             await self._finish_deletion(name)
@@ -195,7 +198,7 @@ class Controller:
             return made_meanwhile
 
     async def create_internal_topic(self, name: str) -> TopicView:
-        """`__consumer_offsets` or `__transaction_state`, made if it is not there. ValueError for any other name."""
+        """`__consumer_offsets`, or another internal topic, made if it is not there. ValueError for any other name."""
         if self._internal_topic(name) is None:
             raise ValueError(f"not an internal topic: {name}")
         return await self.create_topic_if_absent(name)
@@ -270,6 +273,15 @@ class Controller:
             if not validate_only:
                 await self._put(BrokerConfigZNode.path(node_id), BrokerConfigZNode.encode(configs))
                 self._config.alter_dynamic(**layer)
+
+    async def alter_group_configs(self, group: str, change: ConfigChange, *, validate_only: bool = False) -> None:
+        """Give a group the settings that `change` makes of those of its own. What `change` raises."""
+        async with self._change(WAIT_MS):
+            configs = change(self._view.group_configs.get(group, {}))
+            if validate_only:
+                return
+            await self._put(GroupConfigZNode.path(group), GroupConfigZNode.encode(configs))
+            self._view.group_configs[group] = configs
 
     async def _load_broker_configs(self) -> None:
         default = await read_broker_configs(self._store, None)
@@ -375,6 +387,19 @@ class Controller:
                     "min.insync.replicas": str(config.transaction_state_log_min_isr),
                     "segment.bytes": str(config.transaction_state_log_segment_bytes),
                     "unclean.leader.election.enable": "false",
+                },
+            )
+        if name == SHARE_GROUP_STATE:
+            return NewTopic(
+                name,
+                config.share_coordinator_state_topic_num_partitions,
+                config.share_coordinator_state_topic_replication_factor,
+                configs={
+                    "cleanup.policy": "delete",
+                    "compression.type": "producer",
+                    "min.insync.replicas": str(config.share_coordinator_state_topic_min_isr),
+                    "retention.ms": "-1",
+                    "segment.bytes": str(config.share_coordinator_state_topic_segment_bytes),
                 },
             )
         return None

@@ -12,11 +12,25 @@ from odradek.cluster.store import MetadataStore
 from odradek.cluster.znodes import FeatureZNode
 from odradek_protocol.errors import BrokerError, Error
 
-__all__ = ["SUPPORTED", "TRANSACTION_VERSION", "UNSAFE_DOWNGRADE", "UPGRADE", "Features"]
+__all__ = [
+    "GROUP_VERSION",
+    "SHARE_VERSION",
+    "SUPPORTED",
+    "TRANSACTION_VERSION",
+    "UNSAFE_DOWNGRADE",
+    "UPGRADE",
+    "Features",
+]
 
+GROUP_VERSION = "group.version"
+SHARE_VERSION = "share.version"
 TRANSACTION_VERSION = "transaction.version"
 
-SUPPORTED: Mapping[str, tuple[int, int]] = {TRANSACTION_VERSION: (0, 2)}
+SUPPORTED: Mapping[str, tuple[int, int]] = {
+    GROUP_VERSION: (0, 1),
+    SHARE_VERSION: (0, 1),
+    TRANSACTION_VERSION: (0, 2),
+}
 """The lowest and the highest level of each feature."""
 
 UPGRADE = 1
@@ -35,9 +49,19 @@ class Features:
         self.epoch = -1
 
     @property
+    def group_version(self) -> int:
+        """The level of `group.version`: consumer groups of KIP-848 are served from 1 on."""
+        return self.levels.get(GROUP_VERSION, 0)
+
+    @property
     def transaction_version(self) -> int:
         """The level of `transaction.version`."""
         return self.levels.get(TRANSACTION_VERSION, 0)
+
+    def check_share_groups(self) -> None:
+        """Raise UNSUPPORTED_VERSION where `share.version` is 0: share groups (KIP-932) are served from 1 on."""
+        if self.levels.get(SHARE_VERSION, 0) < 1:
+            raise BrokerError(Error.UNSUPPORTED_VERSION, "The version of API is not supported.")
 
     async def load(self) -> None:
         """Take the levels from the store; a new cluster gets the highest ones. StoreError, ValueError."""

@@ -9,6 +9,7 @@ from odradek.cluster.znodes import (
     BrokerConfigZNode,
     BrokerZNode,
     ClusterIdZNode,
+    GroupConfigZNode,
     PartitionStateZNode,
     TopicConfigZNode,
     TopicZNode,
@@ -22,6 +23,7 @@ __all__ = [
     "ensure_standing_nodes",
     "read_broker_configs",
     "read_brokers",
+    "read_group_configs",
     "read_topic",
 ]
 
@@ -70,6 +72,12 @@ async def read_topic(store: MetadataStore, name: str) -> TopicView:
 async def read_broker_configs(store: MetadataStore, node_id: int | None) -> dict[str, str]:
     """The dynamic settings of one broker, or (None) of all; empty when none was ever set."""
     return await _read_configs(store, BrokerConfigZNode.path(node_id))
+
+
+async def read_group_configs(store: MetadataStore) -> dict[str, dict[str, str]]:
+    """The settings that groups have of their own, by group."""
+    groups = map(GroupConfigZNode.group, await store.children(GroupConfigZNode.parent))
+    return {group: await _read_configs(store, GroupConfigZNode.path(group)) for group in groups}
 
 
 async def read_brokers(store: MetadataStore) -> dict[int, BrokerView]:

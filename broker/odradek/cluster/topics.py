@@ -8,6 +8,7 @@ __all__ = [
     "CONSUMER_OFFSETS",
     "INTERNAL_TOPICS",
     "MAX_NAME_LENGTH",
+    "SHARE_GROUP_STATE",
     "TRANSACTION_STATE",
     "check_name",
     "collision_key",
@@ -16,7 +17,8 @@ __all__ = [
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
-INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
+SHARE_GROUP_STATE = "__share_group_state"
+INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE})
 
 CLUSTER_METADATA = "__cluster_metadata"
 """The name that Kafka keeps for its own metadata log; nobody may create it."""

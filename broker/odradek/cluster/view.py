@@ -68,6 +68,8 @@ class ClusterView:
     brokers: dict[int, BrokerView] = field(default_factory=dict)
     topics: dict[str, TopicView] = field(default_factory=dict)
     topics_by_id: dict[bytes, TopicView] = field(default_factory=dict)
+    group_configs: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    """The settings that single groups have of their own."""
     revision: int = 0
     """Counts the changes, so that what was made from the view can be told from what is out of date."""
     _by_collision_key: dict[str, str] = field(default_factory=dict)

@@ -8,6 +8,7 @@ Paths and JSON are those of Kafka 3.9 in ZooKeeper mode, so that its brokers and
     /brokers/ids/ID                          ephemeral: a live broker
     /brokers/topics/TOPIC                    topic id and assignment
     /brokers/topics/TOPIC/partitions/P/state leader, leader epoch, in-sync replicas
+    /config/groups/GROUP                     {"version":1,"config":{...}}
     /config/topics/TOPIC  /config/brokers/ID {"version":1,"config":{...}}; /config/brokers/<default> for all brokers
     /admin/delete_topics/TOPIC               the topic is being deleted
     /latest_producer_id_block                the newest block of producer ids that was given out
@@ -22,6 +23,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote, unquote
 
 from odradek.cluster.store import parent_of
 from odradek.cluster.view import Endpoint
@@ -36,6 +38,7 @@ __all__ = [
     "ControllerZNode",
     "DeleteTopicZNode",
     "FeatureZNode",
+    "GroupConfigZNode",
     "PartitionStateZNode",
     "PartitionZNode",
     "ProducerIdBlockZNode",
@@ -51,6 +54,7 @@ PERSISTENT_PATHS = (
     "/brokers/topics",
     "/cluster",
     "/config/brokers",
+    "/config/groups",
     "/config/topics",
     "/latest_producer_id_block",
 )
@@ -328,6 +332,21 @@ class BrokerConfigZNode(Config):
     @staticmethod
     def path(node_id: int | None) -> str:
         return f"/config/brokers/{'<default>' if node_id is None else node_id}"
+
+
+class GroupConfigZNode(Config):
+    """/config/groups/GROUP, the name of the group URL-encoded, as it may be any text."""
+
+    parent = "/config/groups"
+
+    @staticmethod
+    def path(group: str) -> str:
+        return f"/config/groups/{quote(group, safe='')}"
+
+    @staticmethod
+    def group(name: str) -> str:
+        """The group of a node's name."""
+        return unquote(name)
 
 
 class DeleteTopicZNode:

@@ -12,12 +12,14 @@ import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from odradek.config.consumer_group_settings import ConsumerGroupSettings
 from odradek.config.coordinator_settings import CoordinatorSettings
 from odradek.config.errors import ConfigError, unknown_key
 from odradek.config.known import KNOWN
 from odradek.config.log_settings import LogSettings
 from odradek.config.network_settings import NetworkSettings
 from odradek.config.setting import Setting
+from odradek.config.share_group_settings import ShareGroupSettings
 from odradek.config.topic import TopicConfig
 
 __all__ = ["BrokerConfig", "all_settings", "broker_setting", "listener_base"]
@@ -42,7 +44,7 @@ WITHOUT_EFFECT = frozenset(
 """Settings that are checked in full, as topics inherit them or others are compared with them, but change nothing."""
 
 
-class BrokerConfig(NetworkSettings, LogSettings, CoordinatorSettings):
+class BrokerConfig(NetworkSettings, LogSettings, CoordinatorSettings, ConsumerGroupSettings, ShareGroupSettings):
     """All settings of one broker; one attribute for each that Odradek uses. See the module for the layers.
 
     `static` is text by key. ConfigError on an unknown key, a bad value, or values that contradict each other.

@@ -6,11 +6,12 @@ setting's: a log.retention.ms that comes of log.retention.hours is told as a def
 """
 
 import enum
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from odradek.config.broker import BrokerConfig, all_settings, broker_setting, listener_base
 from odradek.config.config_types import ConfigType
+from odradek.config.group import GROUP_KEYS, OWN_SETTINGS
 from odradek.config.known import KNOWN
 from odradek.config.setting import READ_ONLY, Setting
 from odradek.config.topic import TopicConfig
@@ -35,9 +36,6 @@ CHAINS = (
 NAMES = {key: chain for chain in CHAINS for key in chain}
 NAMES["log.flush.interval.ms"] = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
 
-GROUP_KEYS = ("consumer.assignment.interval.ms", "consumer.heartbeat.interval.ms", "consumer.session.timeout.ms")
-"""A group's own settings; the broker's are these with `group.` before them."""
-
 
 class ConfigSource(enum.IntEnum):
     """Where a value comes from; the numbers of DescribeConfigs' `config_source`."""
@@ -48,6 +46,7 @@ class ConfigSource(enum.IntEnum):
     STATIC_BROKER = 4
     DEFAULT = 5
     DYNAMIC_BROKER_LOGGER = 6
+    GROUP = 8
 
 
 class Synonym(NamedTuple):
@@ -105,12 +104,23 @@ def describe_topic(
         yield ConfigEntry(name, value, _source(synonyms), setting.type, synonyms=synonyms, documentation=setting.doc)
 
 
-def describe_group(config: BrokerConfig, keys: Collection[str] | None = None) -> Iterator[ConfigEntry]:
-    """The settings of any group, or those among `keys`: the broker's, since no group has settings of its own."""
-    for name in GROUP_KEYS:
-        if keys is None or name in keys:
-            entry = next(describe_broker(config, (f"group.{name}",)))
-            yield entry._replace(name=name, read_only=True)
+def describe_group(
+    config: BrokerConfig, overrides: Mapping[str, str], keys: Collection[str] | None = None
+) -> Iterator[ConfigEntry]:
+    """The settings of a group, or those among `keys`: its own, else the broker's."""
+    for name in sorted((*GROUP_KEYS, *OWN_SETTINGS)):
+        if keys is not None and name not in keys:
+            continue
+        if name in OWN_SETTINGS:
+            setting = OWN_SETTINGS[name]
+            entry = ConfigEntry(name, setting.type.format(setting.default), ConfigSource.DEFAULT, setting.type)
+        else:
+            entry = next(describe_broker(config, (f"group.{name}",)))._replace(name=name, read_only=False)
+        own = overrides.get(name)
+        if own is not None:
+            synonyms = (Synonym(name, own, ConfigSource.GROUP), *entry.synonyms)
+            entry = entry._replace(value=own, source=ConfigSource.GROUP, synonyms=synonyms)
+        yield entry
 
 
 def _broker_entry(config: BrokerConfig, name: str, text: str | None, synonyms: tuple[Synonym, ...]) -> ConfigEntry:

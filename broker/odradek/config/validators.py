@@ -17,6 +17,7 @@ __all__ = [
     "gzip_level",
     "non_empty",
     "one_of",
+    "one_of_ignoring_case",
     "one_of_numbers",
     "throttled_replicas",
 ]
@@ -52,6 +53,18 @@ def one_of(*allowed: str) -> Validator:
     def check(key: str, value: Any) -> None:
         if value is not None and value not in allowed:
             raise ConfigError(key, value, f"String must be one of: {', '.join(allowed)}")
+
+    return check
+
+
+def one_of_ignoring_case(*allowed: str) -> Validator:
+    """One of these words, in any case."""
+
+    def check(key: str, value: Any) -> None:
+        if value is not None and value.lower() not in allowed:
+            raise ConfigError(
+                key, value, f"String must be one of (case insensitive): {', '.join(map(str.upper, allowed))}"
+            )
 
     return check
 

@@ -14,91 +14,36 @@ Public methods raise BrokerError; the codes that clients expect instead of an ap
 `STORE_ERRORS`.
 """
 
-import logging
-import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any
 
 import trio
 
-from odradek.cluster.topics import CONSUMER_OFFSETS
-from odradek.groups.deadlines import Deadlines
+from odradek.groups.consumer_group import ConsumerGroup
 from odradek.groups.group import Group
-from odradek.groups.member import JoinRequest, JoinResult, Store, SyncResult, Ticket
-from odradek.groups.shard import NewOffset, Shard
+from odradek.groups.keeper import COMMIT_ERRORS, logging_failures, translated
+from odradek.groups.membership import check_group_id
+from odradek.groups.pending import Commit
+from odradek.groups.shard import AnyGroup, NewOffset, Shard
+from odradek.groups.share_group import ShareGroup
+from odradek.groups.share_membership import ShareMembership
 from odradek.groups.usage import consumed_topics, expired_offsets
 from odradek_protocol.errors import BrokerError, Error
 
-if TYPE_CHECKING:
-    from odradek.clock import Clock
-    from odradek.cluster.view import ClusterView
-    from odradek.config import BrokerConfig
-    from odradek.partition import Partition
-
-__all__ = ["GroupCoordinator", "java_hash"]
-
-R = TypeVar("R")
-
-log = logging.getLogger(__name__)
-
-LOADS_AT_ONCE = 2
-"""Partitions that are read at a time: reading is mostly decoding, which threads do not make faster."""
+__all__ = ["GroupCoordinator"]
 
 MS_PER_MINUTE = 60_000
 
-COMMIT_ERRORS: Mapping[Error, Error] = {
-    Error.UNKNOWN_TOPIC_OR_PARTITION: Error.COORDINATOR_NOT_AVAILABLE,
-    Error.NOT_ENOUGH_REPLICAS: Error.COORDINATOR_NOT_AVAILABLE,
-    Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Error.COORDINATOR_NOT_AVAILABLE,
-    Error.REQUEST_TIMED_OUT: Error.COORDINATOR_NOT_AVAILABLE,
-    Error.NOT_LEADER_OR_FOLLOWER: Error.NOT_COORDINATOR,
-    Error.KAFKA_STORAGE_ERROR: Error.NOT_COORDINATOR,
-    Error.MESSAGE_TOO_LARGE: Error.INVALID_COMMIT_OFFSET_SIZE,
-    Error.RECORD_LIST_TOO_LARGE: Error.INVALID_COMMIT_OFFSET_SIZE,
-    Error.INVALID_FETCH_SIZE: Error.INVALID_COMMIT_OFFSET_SIZE,
-}
-"""What a commit answers for the error of its append."""
-
-STORE_ERRORS: Mapping[Error, Error] = {
-    **COMMIT_ERRORS,
-    Error.MESSAGE_TOO_LARGE: Error.UNKNOWN_SERVER_ERROR,
-    Error.RECORD_LIST_TOO_LARGE: Error.UNKNOWN_SERVER_ERROR,
-    Error.INVALID_FETCH_SIZE: Error.UNKNOWN_SERVER_ERROR,
-}
-"""What members are told for the error of the append of their group."""
+FIRST_WITH_GROUP_ID_NOT_FOUND = 9
+"""The first version of OffsetCommit in which a group that is not there has a code of its own."""
 
 
-@lru_cache(maxsize=8192)
-def java_hash(text: str) -> int:
-    """Java's `String.hashCode`, which decides where a group is kept: over UTF-16 code units, in 32 bits, signed."""
-    units = text.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for position in range(0, len(units), 2):
-        value = (31 * value + (units[position] << 8 | units[position + 1])) & 0xFFFFFFFF
-    return value - (1 << 32) if value & 0x80000000 else value
+class GroupCoordinator(ShareMembership):
+    """The groups of this broker: their members, their offsets, and their administration.
 
-
-class GroupCoordinator:
-    """The groups of the partitions of __consumer_offsets that this broker leads.
-
-    `run` has to run while requests are served. `on_leader` and `on_resign` follow the leadership of partitions; those
-    of other topics are not looked at.
+    `run` has to run while requests are served.
     """
-
-    def __init__(self, config: "BrokerConfig", clock: "Clock", view: "ClusterView") -> None:
-        self._config = config
-        self._clock = clock
-        self._view = view
-        self._shards: dict[int, Shard] = {}
-        self._deadlines: Deadlines[Group] = Deadlines()
-        self._nursery: trio.Nursery | None = None
-        self._loads = trio.CapacityLimiter(LOADS_AT_ONCE)
-        self._sooner = trio.Event()
-        self._sleeps_until = 0.0
-
-    # Start, stop, and the partitions of this broker
 
     async def run(self) -> None:
         """Load partitions, and do what time brings, until cancelled."""
@@ -113,134 +58,9 @@ class GroupCoordinator:
             finally:
                 self._nursery = None
 
-    def stop(self) -> None:
-        """Give up every group: who waits is told NOT_COORDINATOR, and so is everyone who asks later."""
-        for shard in list(self._shards.values()):
-            self._drop(shard)
-
-    def on_leader(self, partition: "Partition") -> None:
-        """This broker leads `partition` now: its groups are loaded, at once if it is empty."""
-        if partition.topic != CONSUMER_OFFSETS:
-            return
-        shard = self._shards[partition.index] = Shard(partition, self._config, self._clock)
-        if not shard.loaded and self._nursery is not None:
-            self._nursery.start_soon(self._load, shard)
-
-    def on_resign(self, partition: "Partition") -> None:
-        """This broker does not lead `partition` any more: its groups are another's."""
-        if partition.topic == CONSUMER_OFFSETS and partition.index in self._shards:
-            self._drop(self._shards[partition.index])
-
-    def partition_for(self, group_id: str) -> int:
-        """The partition of __consumer_offsets that keeps a group."""
-        topic = self._view.topics.get(CONSUMER_OFFSETS)
-        count = self._config.offsets_topic_num_partitions if topic is None else len(topic.partitions)
-        # The mask makes Java's one number without an absolute value 0, as Kafka does.
-        return (abs(java_hash(group_id)) & 0x7FFFFFFF) % count
-
-    # Membership
-
-    async def join(
-        self,
-        group_id: str,
-        *,
-        member_id: str,
-        instance_id: str | None,
-        client_id: str,
-        client_host: str,
-        session_timeout_ms: int,
-        rebalance_timeout_ms: int,
-        protocol_type: str,
-        protocols: Iterable[tuple[str, bytes]],
-        requires_known_member_id: bool,
-        can_skip_assignment: bool,
-    ) -> JoinResult:
-        """JoinGroup: wait for the next generation.
-
-        Raises INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, checked in this
-        order; UNKNOWN_MEMBER_ID for a member of a group that is not there. Other errors are in the result.
-        """
-        _check_group_id(group_id)
-        config = self._config
-        if not config.group_min_session_timeout_ms <= session_timeout_ms <= config.group_max_session_timeout_ms:
-            raise BrokerError(Error.INVALID_SESSION_TIMEOUT)
-        shard = self._shard(group_id)
-        group = shard.groups.get(group_id)
-        if group is None:
-            if member_id:
-                raise BrokerError(Error.UNKNOWN_MEMBER_ID)
-            group = shard.create(group_id)
-        request = JoinRequest(
-            member_id=member_id,
-            new_member_id="" if member_id else f"{client_id if instance_id is None else instance_id}-{uuid.uuid4()}",
-            instance_id=instance_id,
-            client_id=client_id,
-            client_host=client_host,
-            session_timeout_ms=session_timeout_ms,
-            rebalance_timeout_ms=rebalance_timeout_ms,
-            protocol_type=protocol_type,
-            protocols=tuple(dict(protocols).items()),
-            requires_known_member_id=requires_known_member_id,
-            can_skip_assignment=can_skip_assignment,
-        )
-        ticket = group.join(request, trio.current_time())
-        self._settle(shard, group)
-        return await _result(ticket)
-
-    async def sync(
-        self,
-        group_id: str,
-        *,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
-        protocol_type: str | None,
-        protocol_name: str | None,
-        assignments: Mapping[str, bytes],
-    ) -> SyncResult:
-        """SyncGroup: wait for the assignment. Raises as `join` does; other errors are in the result."""
-        _check_group_id(group_id)
-        shard, group = self._member_group(group_id)
-        ticket = group.sync(
-            member_id,
-            instance_id,
-            generation,
-            protocol_type=protocol_type,
-            protocol_name=protocol_name,
-            assignments=assignments,
-        )
-        self._settle(shard, group)
-        return await _result(ticket)
-
-    def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> None:
-        """Heartbeat. Raises INVALID_GROUP_ID, NOT_COORDINATOR, and as `Group.heartbeat` does.
-
-        While the group is loaded nothing is wrong with it: its sessions start when it is.
-        """
-        _check_group_id(group_id)
-        try:
-            _, group = self._member_group(group_id)
-        except BrokerError as error:
-            if error.error is Error.COORDINATOR_LOAD_IN_PROGRESS:
-                return
-            raise
-        group.heartbeat(member_id, instance_id, generation, trio.current_time())
-        self._schedule(group)
-
-    def leave(self, group_id: str, members: Sequence[tuple[str, str | None]]) -> list[Error]:
-        """LeaveGroup for several (member id, instance id): an error for each. Raises as `join` does."""
-        _check_group_id(group_id)
-        shard = self._shard(group_id)
-        group = shard.groups.get(group_id)
-        if group is None:
-            return [Error.UNKNOWN_MEMBER_ID] * len(members)
-        errors = group.leave(members, trio.current_time())
-        self._settle(shard, group)
-        return errors
-
     # Offsets
 
-    async def commit_offsets(
+    def commit_offsets(
         self,
         group_id: str,
         member_id: str,
@@ -249,32 +69,56 @@ class GroupCoordinator:
         offsets: Sequence[NewOffset],
         *,
         retention_time_ms: int = -1,
-        unknown_group: Error = Error.ILLEGAL_GENERATION,
-    ) -> None:
-        """OffsetCommit: return when the offsets are in the log, replicated, and visible.
+        version: int = 8,
+    ) -> Coroutine[Any, Any, None] | None:
+        """OffsetCommit: done where this gives None; else what it gives has to be awaited, for replicas.
 
-        `retention_time_ms` is -1 for the broker's. A group that is not there is made for a commit without a generation,
-        and `unknown_group` is raised for one with. Raises also NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, what
-        `Group.check_commit` raises, and `COMMIT_ERRORS`.
+        Then the offsets are in the log, replicated, and visible. `retention_time_ms` is -1 for the broker's; `version`
+        is that of the request. A group that is not there is made for a commit without a generation; for one with a
+        generation it is ILLEGAL_GENERATION, from version 9 on GROUP_ID_NOT_FOUND. Raises also NOT_COORDINATOR,
+        COORDINATOR_LOAD_IN_PROGRESS, what the `check_commit` of the group raises, and `COMMIT_ERRORS`.
         """
         shard = self._shard(group_id)
         group = shard.groups.get(group_id)
-        if group is not None:
+        if isinstance(group, Group):
             group.check_commit(member_id, instance_id, generation, trio.current_time())
             self._schedule(group)
+        elif isinstance(group, ShareGroup):
+            raise _not_a_consumer_group(group_id)
+        elif group is not None:
+            group.check_commit(member_id, generation, version, [(topic, index) for topic, index, *_ in offsets])
         elif generation >= 0:
-            raise BrokerError(unknown_group)
+            raise BrokerError(
+                Error.GROUP_ID_NOT_FOUND if version >= FIRST_WITH_GROUP_ID_NOT_FOUND else Error.ILLEGAL_GENERATION
+            )
         if not offsets:
-            return
+            return None
         try:
             commits, last_offset = shard.append_commits(group_id, offsets, retention_time_ms)
-            if not shard.is_committed(last_offset):
-                await shard.wait_committed(last_offset)
         except BrokerError as error:
-            raise _translated(error, COMMIT_ERRORS) from None
+            raise translated(error, COMMIT_ERRORS) from None
+        if not shard.is_committed(last_offset):
+            return self._finish_commit(shard, group_id, commits, last_offset)
+        shard.put_offsets(group_id, commits)
+        return None
+
+    async def _finish_commit(self, shard: Shard, group_id: str, commits: Sequence[Commit], last_offset: int) -> None:
+        with _answering(COMMIT_ERRORS):
+            await shard.wait_committed(last_offset)
         if self._shards.get(shard.partition.index) is not shard:
             raise BrokerError(Error.NOT_COORDINATOR)
         shard.put_offsets(group_id, commits)
+
+    def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
+        """Decide whether who says to be a member of a consumer group may be told its offsets.
+
+        Raises UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, ILLEGAL_GENERATION, and as `find` does.
+        """
+        group = self.find(group_id)
+        if isinstance(group, ShareGroup):
+            raise _not_a_consumer_group(group_id)
+        if isinstance(group, ConsumerGroup):
+            group.check_fetch(member_id, epoch)
 
     async def commit_transactional_offsets(
         self,
@@ -289,14 +133,19 @@ class GroupCoordinator:
         """TxnOffsetCommit: return when the offsets are in the log and replicated; the marker makes them visible.
 
         `producer` is the id and epoch of the transaction's producer. Raises INVALID_GROUP_ID, ILLEGAL_GENERATION for a
-        group that is not there, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, what `Group.check_transactional_commit`
-        raises, INVALID_PRODUCER_EPOCH, and `COMMIT_ERRORS`.
+        group that is not there, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, what the
+        `check_transactional_commit` of the group raises, INVALID_PRODUCER_EPOCH, and `COMMIT_ERRORS`.
         """
-        _check_group_id(group_id)
+        check_group_id(group_id)
         shard = self._shard(group_id)
         group = shard.groups.get(group_id)
-        if group is not None:
+        if isinstance(group, Group):
             group.check_transactional_commit(member_id, instance_id, generation)
+        elif isinstance(group, ShareGroup):
+            raise _not_a_consumer_group(group_id)
+        elif group is not None:
+            partitions = [(topic, index) for topic, index, *_ in offsets]
+            group.check_transactional_commit(member_id, instance_id, generation, partitions)
         elif generation >= 0:
             raise BrokerError(Error.ILLEGAL_GENERATION)
         else:
@@ -329,11 +178,13 @@ class GroupCoordinator:
         Raises INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP for a group with members that are no consumers,
         and as `commit_offsets` does.
         """
-        _check_group_id(group_id)
+        check_group_id(group_id)
         shard = self._shard(group_id)
         group = shard.groups.get(group_id)
         if group is None:
             raise BrokerError(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        if isinstance(group, ShareGroup):
+            raise _not_a_consumer_group(group_id)
         in_use = consumed_topics(group, {topic for topic, _ in partitions})
         known = [
             (topic, index) for topic, index in partitions if topic not in in_use and group.offsets.get(topic, index)
@@ -345,17 +196,19 @@ class GroupCoordinator:
         """A topic is deleted: forget what was committed for it. A failure is logged; nobody waits for an answer."""
         for shard in list(self._shards.values()):
             for group in list(shard.groups.values()) if shard.loaded else ():
+                if isinstance(group, ShareGroup):
+                    self._forget_shared_topic(shard, group, topic)
                 found = [(topic, partition) for partition in group.offsets.topics.get(topic, ())]
-                with _logging(f"forgetting topic {topic} in", group):
+                with logging_failures(f"forgetting topic {topic} in", group):
                     await self._remove_offsets(shard, group, found)
 
     # Administration
 
-    def find(self, group_id: str) -> Group | None:
+    def find(self, group_id: str) -> AnyGroup | None:
         """The group, None when there is none. Raises NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS."""
         return self._shard(group_id).groups.get(group_id)
 
-    def all_groups(self) -> list[Group]:
+    def all_groups(self) -> list[AnyGroup]:
         """The groups of this broker. Raises COORDINATOR_LOAD_IN_PROGRESS while they are not all there."""
         if not all(shard.loaded for shard in self._shards.values()):
             raise BrokerError(Error.COORDINATOR_LOAD_IN_PROGRESS)
@@ -372,76 +225,11 @@ class GroupCoordinator:
             raise BrokerError(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         if group.members:
             raise BrokerError(Error.NON_EMPTY_GROUP)
+        if isinstance(group, ShareGroup):
+            await self._delete_states(shard, group)
         await self._remove_group(shard, group)
 
     # Inside
-
-    def _shard(self, group_id: str) -> Shard:
-        shard = self._shards.get(self.partition_for(group_id))
-        if shard is None:
-            raise BrokerError(Error.NOT_COORDINATOR)
-        if not shard.loaded:
-            raise BrokerError(Error.COORDINATOR_LOAD_IN_PROGRESS)
-        return shard
-
-    def _member_group(self, group_id: str) -> tuple[Shard, Group]:
-        """The group of a request that only members send."""
-        shard = self._shard(group_id)
-        group = shard.groups.get(group_id)
-        if group is None:
-            raise BrokerError(Error.UNKNOWN_MEMBER_ID)
-        return shard, group
-
-    def _settle(self, shard: Shard, group: Group) -> None:
-        """Write what the group wants written, tell it the outcome, and heed its new deadline."""
-        while group.unstored:
-            store = group.unstored.pop(0)
-            try:
-                last_offset = shard.append_group(group, store)
-            except BrokerError as error:
-                self._stored(group, store, error)
-                continue
-            if shard.is_committed(last_offset):
-                self._stored(group, store, None)
-            else:
-                assert self._nursery is not None, "requests are served only while `run` does"
-                self._nursery.start_soon(self._settle_later, shard, group, store, last_offset)
-        self._schedule(group)
-
-    async def _settle_later(self, shard: Shard, group: Group, store: Store, last_offset: int) -> None:
-        try:
-            await shard.wait_committed(last_offset)
-        except BrokerError as error:
-            self._stored(group, store, error)
-        else:
-            self._stored(group, store, None)
-        self._settle(shard, group)
-
-    def _stored(self, group: Group, store: Store, error: BrokerError | None) -> None:
-        if error is None:
-            group.stored(store, Error.NONE, trio.current_time())
-            return
-        log.warning("generation %d of group %s was not stored: %s", store.generation, group.group_id, error)
-        group.stored(store, _translated(error, STORE_ERRORS).error, trio.current_time())
-
-    def _schedule(self, group: Group) -> None:
-        self._deadlines.schedule(group, group.deadline)
-        if group.deadline < self._sleeps_until:
-            self._sooner.set()
-
-    async def _watch_deadlines(self) -> None:
-        while True:
-            self._sleeps_until = self._deadlines.next
-            self._sooner = trio.Event()
-            with trio.move_on_at(self._sleeps_until):
-                await self._sooner.wait()
-            now = trio.current_time()
-            for group in self._deadlines.pop_due(now):
-                shard = self._shards.get(self.partition_for(group.group_id))
-                if shard is not None and shard.groups.get(group.group_id) is group:
-                    with _logging("expiring members of", group):
-                        group.expire(now)
-                        self._settle(shard, group)
 
     async def _expire_offsets_regularly(self) -> None:
         while True:
@@ -453,59 +241,31 @@ class GroupCoordinator:
         retention_ms = self._config.offsets_retention_minutes * MS_PER_MINUTE
         for shard in list(self._shards.values()):
             for group in list(shard.groups.values()) if shard.loaded else ():
-                with _logging("expiring the offsets of", group):
+                if isinstance(group, ShareGroup):
+                    continue
+                with logging_failures("expiring the offsets of", group):
                     pending = shard.pending.of_group(group.group_id)
                     expired = expired_offsets(group, self._clock.now_ms(), retention_ms)
                     await self._remove_offsets(shard, group, [each for each in expired if each not in pending])
                     if group.is_idle and not group.offsets and not pending:
                         await self._remove_group(shard, group)
 
-    async def _remove_offsets(self, shard: Shard, group: Group, partitions: Sequence[tuple[str, int]]) -> None:
+    async def _remove_offsets(self, shard: Shard, group: AnyGroup, partitions: Sequence[tuple[str, int]]) -> None:
         """Forget offsets, in the log and then here."""
         if partitions:
             with _answering(COMMIT_ERRORS):
                 await shard.wait_committed(shard.remove_offsets(group, partitions))
 
-    async def _remove_group(self, shard: Shard, group: Group) -> None:
+    async def _remove_group(self, shard: Shard, group: AnyGroup) -> None:
         """Forget a group and its offsets, in the log and then here."""
         with _answering(COMMIT_ERRORS):
             last_offset = shard.remove_group(group)
             self._deadlines.forget(group)
             await shard.wait_committed(last_offset)
 
-    async def _load(self, shard: Shard) -> None:
-        """Read a partition; give it up, so that clients look elsewhere, when it cannot be read."""
-        index = shard.partition.index
-        try:
-            while not shard.loaded:
-                await trio.to_thread.run_sync(shard.load_some, limiter=self._loads)
-                if self._shards.get(index) is not shard:
-                    return
-        except Exception:
-            log.exception("%s-%d cannot be loaded, its groups are not served", CONSUMER_OFFSETS, index)
-            self._drop(shard)
-            return
-        log.info("loaded %d groups of %s-%d", len(shard.groups), CONSUMER_OFFSETS, index)
-        self._activate(shard)
 
-    def _activate(self, shard: Shard) -> None:
-        now = trio.current_time()
-        for group in shard.groups.values():
-            group.resume(now)
-            self._settle(shard, group)
-
-    def _drop(self, shard: Shard) -> None:
-        """Stop serving the groups of a partition."""
-        if self._shards.get(shard.partition.index) is shard:
-            del self._shards[shard.partition.index]
-        for group in shard.groups.values() if shard.loaded else ():
-            group.kill(Error.NOT_COORDINATOR)
-            self._deadlines.forget(group)
-
-
-def _check_group_id(group_id: str) -> None:
-    if not group_id:
-        raise BrokerError(Error.INVALID_GROUP_ID)
+def _not_a_consumer_group(group_id: str) -> BrokerError:
+    return BrokerError(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
 
 
 @contextmanager
@@ -514,29 +274,4 @@ def _answering(errors: Mapping[Error, Error]) -> Iterator[None]:
     try:
         yield
     except BrokerError as error:
-        raise _translated(error, errors) from None
-
-
-@contextmanager
-def _logging(doing: str, group: Group) -> Iterator[None]:
-    """For what nobody waits for: a failure is logged, and concerns this group only."""
-    try:
-        yield
-    except BrokerError as error:
-        log.warning("%s group %s failed: %s", doing, group.group_id, error)
-    except Exception:
-        log.exception("%s group %s failed", doing, group.group_id)
-
-
-def _translated(error: BrokerError, errors: Mapping[Error, Error]) -> BrokerError:
-    return BrokerError(errors.get(error.error, error.error), error.message)
-
-
-async def _result(ticket: Ticket[R]) -> R:
-    """What a ticket is resolved with. The group has a deadline for everything that it owes."""
-    if ticket.result is None:
-        resolved = trio.Event()
-        ticket.on_resolved(resolved.set)
-        await resolved.wait()
-    assert ticket.result is not None
-    return ticket.result
+        raise translated(error, errors) from None

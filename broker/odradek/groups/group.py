@@ -55,6 +55,9 @@ class GroupLimits(Protocol):
 class Group:
     """One group. Methods are transitions; attributes are for reading."""
 
+    type = "classic"
+    """What ListGroups calls such groups."""
+
     def __init__(self, group_id: str, limits: GroupLimits) -> None:
         self.group_id = group_id
         self.state = S.EMPTY
@@ -272,6 +275,10 @@ class Group:
             self._extend_session(member, now)
         if len(self.members) > self._limits.group_max_size:
             self._prepare_rebalance(now)
+
+    def begin_rebalance(self, now: float) -> None:
+        """Have all members join again."""
+        self._prepare_rebalance(now)
 
     def kill(self, error: Error) -> None:
         """The group is deleted or moves away: all who wait are told `error`."""

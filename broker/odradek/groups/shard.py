@@ -8,6 +8,14 @@ that stands in the log, and dropped by its abort marker.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from odradek.groups.consumer_group import ConsumerGroup, Topics
+from odradek.groups.consumer_records import (
+    ConsumerRecord,
+    consumer_record,
+    consumer_tombstones,
+    decode_consumer_record,
+)
+from odradek.groups.consumer_state import Change, Part
 from odradek.groups.group import Group
 from odradek.groups.member import Store
 from odradek.groups.offsets import CommittedOffset
@@ -21,6 +29,9 @@ from odradek.groups.records import (
     offset_key,
     offset_value,
 )
+from odradek.groups.share_group import ShareGroup
+from odradek.groups.share_records import ShareRecord, decode_share_record, share_record, share_tombstones
+from odradek.groups.share_state import ShareChange, SharePart
 from odradek.log.log import Origin
 from odradek.log.validation import read_end_marker
 from odradek_protocol.errors import Error
@@ -33,9 +44,13 @@ from odradek_protocol.records.formats import iter_any, read_any
 if TYPE_CHECKING:
     from odradek.clock import Clock
     from odradek.config import BrokerConfig
+    from odradek.groups.limits import GroupSettings
     from odradek.partition import Partition
 
-__all__ = ["NewOffset", "Shard"]
+__all__ = ["AnyGroup", "NewOffset", "Shard"]
+
+AnyGroup = Group | ConsumerGroup | ShareGroup
+"""A group of any kind: all have members, offsets and a deadline."""
 
 NewOffset = tuple[str, int, int, int, int, str]
 """What is to be committed: topic, partition, offset, leader epoch, commit timestamp (-1: now), metadata."""
@@ -43,15 +58,23 @@ NewOffset = tuple[str, int, int, int, int, str]
 NO_PRODUCER = (NO_PRODUCER_ID, -1)
 """The producer id and epoch of who commits outside a transaction."""
 
+RECORDS_OF_A_BATCH = 500
+"""How many records of a consumer group go into one batch: a group of thousands of members fills several, each far
+below the size limit of a topic."""
+
 
 class Shard:
     """The groups of one partition. `loaded` is false until `load_some` has read the log to its end."""
 
-    def __init__(self, partition: "Partition", config: "BrokerConfig", clock: "Clock") -> None:
+    def __init__(
+        self, partition: "Partition", config: "BrokerConfig", clock: "Clock", limits: "GroupSettings", topics: Topics
+    ) -> None:
         self.partition = partition
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, AnyGroup] = {}
         self.pending = PendingOffsets()
         self._config = config
+        self._limits = limits
+        self._topics = topics
         self._clock = clock
         self._next_offset = partition.log.log_start_offset
         self._end_offset = partition.log.log_end_offset
@@ -69,6 +92,14 @@ class Shard:
         group_key(group_id)
         group = self.groups[group_id] = Group(group_id, self._config)
         return group
+
+    def new_consumer_group(self, group_id: str) -> ConsumerGroup:
+        """A new consumer group; it is there when it is put."""
+        return ConsumerGroup(group_id, self._limits, self._topics)
+
+    def new_share_group(self, group_id: str) -> ShareGroup:
+        """A new share group; it is there when it is put."""
+        return ShareGroup(group_id, self._limits, self._topics)
 
     # Loading
 
@@ -110,8 +141,14 @@ class Shard:
             self.pending.put(producer_id, subject.group, [commit])
 
     def _apply(self, key: bytes | memoryview | None, value: bytes | memoryview | None, offset: int) -> None:
-        subject = None if key is None else decode_key(key)
+        if key is None:
+            return
+        subject = decode_key(key)
         if subject is None:
+            if (record := decode_consumer_record(key, value)) is not None:
+                self._apply_consumer_record(record)
+            elif (of_share_group := decode_share_record(key, value)) is not None:
+                self._apply_share_record(of_share_group)
             return
         group = self.groups.get(subject.group)
         if isinstance(subject, OffsetCommitKey):
@@ -121,13 +158,42 @@ class Shard:
             elif group is not None:
                 group.offsets.remove(subject.topic, subject.partition)
         elif value is None:
-            self.groups.pop(subject.group, None)
+            if isinstance(group, Group):
+                self._forget(group)
         else:
             store, timestamp_ms = decode_group(value)
             restored = self.groups[subject.group] = Group.restored(subject.group, self._config, store)
             restored.state_timestamp_ms = timestamp_ms
             if group is not None:
                 restored.offsets = group.offsets
+
+    def _apply_consumer_record(self, record: ConsumerRecord) -> None:
+        group = self.groups.get(record.group_id)
+        if not isinstance(group, ConsumerGroup):
+            if record.value is None:
+                return
+            offsets = None if group is None else group.offsets
+            group = self.groups[record.group_id] = self.new_consumer_group(record.group_id)
+            group.offsets = offsets or group.offsets
+        group.tables.put(record.part, record.name, record.value)
+        if record.part is Part.EPOCH and record.value is None:
+            self._forget(group)
+
+    def _apply_share_record(self, record: ShareRecord) -> None:
+        group = self.groups.get(record.group_id)
+        if not isinstance(group, ShareGroup):
+            if record.value is None:
+                return
+            group = self.groups[record.group_id] = self.new_share_group(record.group_id)
+        group.tables.put(record.part, record.name, record.value)
+        if record.part is SharePart.EPOCH and record.value is None:
+            del self.groups[record.group_id]
+
+    def _forget(self, group: AnyGroup) -> None:
+        """A group is deleted; offsets that are not stay, in a group that is nothing else."""
+        del self.groups[group.group_id]
+        if group.offsets:
+            self.create(group.group_id).offsets = group.offsets
 
     # Changes
 
@@ -176,21 +242,54 @@ class Shard:
         group.state_timestamp_ms = self._clock.now_ms()
         return self._append([(group_key(group.group_id), group_value(store, group.state_timestamp_ms))])
 
-    def remove_offsets(self, group: Group, partitions: Sequence[tuple[str, int]]) -> int:
+    def append_changes(self, group: ConsumerGroup, changes: Sequence[Change]) -> int:
+        """Append the changes of a consumer group; give the offset of the last record."""
+        return self._append_all([consumer_record(group.group_id, change) for change in changes])
+
+    def append_share_changes(self, group: ShareGroup, changes: Sequence[ShareChange]) -> int:
+        """Append the changes of a share group, which is there from now on; give the offset of the last record."""
+        last_offset = self._append_all([share_record(group.group_id, change) for change in changes])
+        self.groups[group.group_id] = group
+        return last_offset
+
+    def put_consumer_group(self, group: ConsumerGroup, changes: Sequence[Change], classic: Group | None) -> int:
+        """Append what a new consumer group is made of, and let it be, in the place of `classic` if that is there."""
+        records = [] if classic is None else [(group_key(group.group_id), None)]
+        last_offset = self._append_all([*records, *(consumer_record(group.group_id, change) for change in changes)])
+        self.groups[group.group_id] = group
+        return last_offset
+
+    def replace_by_classic(self, group: ConsumerGroup, classic: Group, store: Store | None) -> int:
+        """Append that a consumer group is a classic one from now on, with members where there is something stored."""
+        records = consumer_tombstones(group)
+        classic.state_timestamp_ms = self._clock.now_ms()
+        if store is not None:
+            records.append((group_key(group.group_id), group_value(store, classic.state_timestamp_ms)))
+        last_offset = self._append_all(records)
+        self.groups[group.group_id] = classic
+        group.kill()
+        return last_offset
+
+    def remove_offsets(self, group: AnyGroup, partitions: Sequence[tuple[str, int]]) -> int:
         """Append that offsets are forgotten, and forget them; give the offset of the last record."""
         last_offset = self._append([(offset_key(group.group_id, topic, index), None) for topic, index in partitions])
         for topic, index in partitions:
             group.offsets.remove(topic, index)
         return last_offset
 
-    def remove_group(self, group: Group) -> int:
+    def remove_group(self, group: AnyGroup) -> int:
         """Append that a group and its offsets are forgotten, and forget them; give the offset of the last record."""
         records: list[tuple[bytes, bytes | None]] = [
             (offset_key(group.group_id, topic, index), None) for topic, index in group.offsets.partitions()
         ]
-        last_offset = self._append([*records, (group_key(group.group_id), None)])
+        if isinstance(group, Group):
+            last_offset = self._append_all([*records, (group_key(group.group_id), None)])
+            group.kill(Error.COORDINATOR_NOT_AVAILABLE)
+        else:
+            tombstones = share_tombstones(group) if isinstance(group, ShareGroup) else consumer_tombstones(group)
+            last_offset = self._append_all([*records, *tombstones])
+            group.kill()
         del self.groups[group.group_id]
-        group.kill(Error.COORDINATOR_NOT_AVAILABLE)
         return last_offset
 
     def is_committed(self, last_offset: int) -> bool:
@@ -202,6 +301,13 @@ class Shard:
         await self.partition.wait_flushed(last_offset)
         if self.partition.high_watermark <= last_offset:
             await self.partition.wait_committed(last_offset, self._config.offsets_commit_timeout_ms / 1000)
+
+    def _append_all(self, records: Sequence[tuple[bytes, bytes | None]]) -> int:
+        """Append any number of records; give the offset of the last one."""
+        last_offset = -1
+        for start in range(0, len(records), RECORDS_OF_A_BATCH):
+            last_offset = self._append(records[start : start + RECORDS_OF_A_BATCH])
+        return last_offset
 
     def _append(self, records: Sequence[tuple[bytes, bytes | None]], producer: tuple[int, int] = NO_PRODUCER) -> int:
         now_ms = self._clock.now_ms()

@@ -13,7 +13,7 @@ KIP-133, KIP-226 (brokers).
 from typing import TYPE_CHECKING
 
 from odradek.config.resources import ResourceType
-from odradek.config_changes import alter_broker, alter_topic, check_row, repeated_resources
+from odradek.config_changes import alter_broker, alter_group, alter_topic, check_row, repeated_resources
 from odradek.handlers.registry import answer_for, handles
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
@@ -65,5 +65,7 @@ async def _replace(node: "Node", row: AlterConfigsResource, *, validate_only: bo
             await alter_topic(node, row.resource_name, lambda _: settings, validate_only=validate_only)
         case ResourceType.BROKER:
             await alter_broker(node, row.resource_name, lambda _: settings, validate_only=validate_only)
+        case ResourceType.GROUP:
+            await alter_group(node, row.resource_name, lambda _: settings, validate_only=validate_only)
         case unknown:
             raise BrokerError(Error.INVALID_REQUEST, f"Unknown resource type {unknown}")

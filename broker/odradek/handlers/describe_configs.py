@@ -92,7 +92,7 @@ def _entries(node: "Node", kind: int, name: str, keys: Collection[str] | None) -
         case ResourceType.GROUP:
             if not name:
                 raise BrokerError(Error.INVALID_REQUEST, "Group name must not be empty")
-            return describe_group(node.config, keys)
+            return describe_group(node.config, node.view.group_configs.get(name, {}), keys)
         case unknown:
             raise BrokerError(Error.INVALID_REQUEST, f"Unsupported resource type: {unknown}")
 

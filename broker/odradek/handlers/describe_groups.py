@@ -1,7 +1,7 @@
 """DescribeGroups (key 15), v0-6: state and members of groups.
 
-A group that is not there has the state "Dead" and no error, from v6 on GROUP_ID_NOT_FOUND with a message. Metadata and
-assignments are told of stable groups only. Errors of a group stand in the group.
+A group that is not there, or is no classic one, has the state "Dead" and no error, from v6 on GROUP_ID_NOT_FOUND with
+a message. Metadata and assignments are told of stable groups only. Errors of a group stand in the group.
 
 KIP-430 (v3, authorized operations), KIP-345 (v4, static members), KIP-1043 (v6).
 """
@@ -30,7 +30,7 @@ FIRST_WITH_GROUP_ID_NOT_FOUND = 6
 
 
 @handles(DescribeGroupsRequest)
-async def describe_groups(
+def describe_groups(
     node: "Node",
     connection: "Connection",
     request: Request[DescribeGroupsRequest],
@@ -52,11 +52,12 @@ def _describe(node: "Node", request: Request[DescribeGroupsRequest], group_id: s
     except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
         code, message = answer_for(error, request)
         return _without_members(group_id, "", code, message)
-    if group is not None:
+    if isinstance(group, Group):
         return _described(group)
     if request.version < FIRST_WITH_GROUP_ID_NOT_FOUND:
         return _without_members(group_id, GroupState.DEAD.value, Error.NONE, None)
-    return _without_members(group_id, GroupState.DEAD.value, Error.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    message = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a classic group."
+    return _without_members(group_id, GroupState.DEAD.value, Error.GROUP_ID_NOT_FOUND, message)
 
 
 def _without_members(group_id: str, state: str, error: Error, message: str | None) -> DescribedGroup:

@@ -1,21 +1,29 @@
-"""IncrementalAlterConfigs (key 44), v0-1: change single settings of topics, brokers and loggers; one row for each.
+"""IncrementalAlterConfigs (key 44), v0-1: change single settings of topics, brokers, groups, loggers; a row for each.
 
 A setting is set, deleted (its default comes back), or, where it is a list, appended to or subtracted from. With
 `validate_only` all is checked and nothing changed.
 
 Order of the checks: an unknown operation, INVALID_REQUEST; so is a resource that comes twice, each time, a row that
 names a setting twice or gives null where it does not delete, and a resource of another kind; the resource itself (see
-`config_changes`); list operations on what is no list, INVALID_CONFIG; then a topic's settings, INVALID_CONFIG, or a
-broker's, INVALID_REQUEST.
+`config_changes`); list operations on what is no list, INVALID_CONFIG; then the settings of a topic or a
+group, INVALID_CONFIG, or of a broker, INVALID_REQUEST.
 
-KIP-339, KIP-412 (loggers).
+KIP-339, KIP-412 (loggers), KIP-848 (groups).
 """
 
 from typing import TYPE_CHECKING
 
 from odradek.config.dynamic import Alteration, AlterationKind, alter_broker_layer, alter_topic_overrides
+from odradek.config.group import alter_group_overrides
 from odradek.config.resources import ResourceType
-from odradek.config_changes import alter_broker, alter_loggers, alter_topic, check_row, repeated_resources
+from odradek.config_changes import (
+    alter_broker,
+    alter_group,
+    alter_loggers,
+    alter_topic,
+    check_row,
+    repeated_resources,
+)
 from odradek.handlers.registry import answer_for, handles
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
@@ -75,6 +83,10 @@ async def _alter(
         case ResourceType.BROKER:
             await alter_broker(
                 node, name, lambda old: alter_broker_layer(old, alterations), validate_only=validate_only
+            )
+        case ResourceType.GROUP:
+            await alter_group(
+                node, name, lambda old: alter_group_overrides(old, alterations), validate_only=validate_only
             )
         case ResourceType.BROKER_LOGGER:
             alter_loggers(node, name, alterations, validate_only=validate_only)

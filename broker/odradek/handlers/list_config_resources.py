@@ -1,8 +1,8 @@
 """ListConfigResources (key 74), v0-1: what has settings that DescribeConfigs tells.
 
 Version 0 asks for client metrics subscriptions, of which there are none. From v1 on the kinds are named, and none
-named asks for all: topics, brokers and their loggers. Groups are listed when they have settings of their own, and none
-has. A kind that is none: UNSUPPORTED_VERSION.
+named asks for all: topics, brokers and their loggers, and the groups that have settings of their own. A kind that is
+none: UNSUPPORTED_VERSION.
 
 KIP-714 (v0), KIP-1142 (v1).
 """
@@ -43,6 +43,7 @@ async def list_config_resources(
         ResourceType.TOPIC: sorted(node.view.topics),
         ResourceType.BROKER: brokers,
         ResourceType.BROKER_LOGGER: brokers,
+        ResourceType.GROUP: sorted(group for group, configs in node.view.group_configs.items() if configs),
     }
     resources = [
         ConfigResource(resource_name=name, resource_type=kind)

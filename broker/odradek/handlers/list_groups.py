@@ -18,12 +18,9 @@ if TYPE_CHECKING:
     from odradek.node import Node
     from odradek.server import Connection
 
-CLASSIC = "classic"
-"""The type of every group that this broker has."""
-
 
 @handles(ListGroupsRequest)
-async def list_groups(
+def list_groups(
     node: "Node",
     connection: "Connection",
     request: Request[ListGroupsRequest],
@@ -34,18 +31,18 @@ async def list_groups(
         groups = node.groups.all_groups()
     except BrokerError as error:
         return ListGroupsResponse(error_code=error.error, groups=[])
+    listed = [
+        ListedGroup(
+            group_id=group.group_id,
+            protocol_type=group.protocol_type or "",
+            group_state=group.state.value,
+            group_type=group.type,
+        )
+        for group in groups
+        if _passes(types, group.type)
+    ]
     return ListGroupsResponse(
-        error_code=Error.NONE,
-        groups=[
-            ListedGroup(
-                group_id=group.group_id,
-                protocol_type=group.protocol_type or "",
-                group_state=group.state.value,
-                group_type=CLASSIC,
-            )
-            for group in groups
-            if _passes(states, group.state.value) and _passes(types, CLASSIC)
-        ],
+        error_code=Error.NONE, groups=[each for each in listed if _passes(states, each.group_state)]
     )
 
 

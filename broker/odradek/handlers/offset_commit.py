@@ -2,14 +2,15 @@
 
 Everything that may be stored goes into one batch; the reply leaves when that is replicated and visible.
 Order of the checks: for each topic UNKNOWN_TOPIC_ID (v10) or UNKNOWN_TOPIC_OR_PARTITION, for each partition
-UNKNOWN_TOPIC_OR_PARTITION; then, for all that are left, coordinator and membership (`Group.check_commit`); for each
-partition OFFSET_METADATA_TOO_LARGE. When nothing is left no coordinator is asked. Null metadata is stored as "".
+UNKNOWN_TOPIC_OR_PARTITION; then, for all that are left, coordinator and membership (the group's `check_commit`); for
+each partition OFFSET_METADATA_TOO_LARGE. When nothing is left no coordinator is asked. Null metadata is stored as "".
 
 Groups that are not there: a commit without a generation makes one, with a generation it is ILLEGAL_GENERATION, from v9
 on GROUP_ID_NOT_FOUND. KIP-211 (v5: retention is the broker's), KIP-320 (v6), KIP-345 (v7), KIP-848 (v9, v10).
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
 
 from odradek.cluster.view import TopicView
 from odradek.groups.shard import NewOffset
@@ -28,16 +29,15 @@ if TYPE_CHECKING:
     from odradek.node import Node
     from odradek.server import Connection
 
-FIRST_WITH_GROUP_ID_NOT_FOUND = 9
 FIRST_WITH_TOPIC_IDS = 10
 
 
 @handles(OffsetCommitRequest)
-async def offset_commit(
+def offset_commit(
     node: "Node",
     connection: "Connection",
     request: Request[OffsetCommitRequest],
-) -> OffsetCommitResponse:
+) -> OffsetCommitResponse | Coroutine[Any, Any, OffsetCommitResponse]:
     """Answer an OffsetCommit request."""
     body, version = request.body, request.version
     by_id = version >= FIRST_WITH_TOPIC_IDS
@@ -56,24 +56,46 @@ async def offset_commit(
         else:
             partitions = _admit(topic, known, node.config.offset_metadata_max_bytes, admitted, offsets)
         topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
+    response = OffsetCommitResponse(topics=topics)
     if admitted:
         try:
-            await node.groups.commit_offsets(
+            unfinished = node.groups.commit_offsets(
                 body.group_id,
                 body.member_id,
                 body.group_instance_id,
                 body.generation_id_or_member_epoch,
                 offsets,
                 retention_time_ms=body.retention_time_ms,
-                unknown_group=(
-                    Error.GROUP_ID_NOT_FOUND if version >= FIRST_WITH_GROUP_ID_NOT_FOUND else Error.ILLEGAL_GENERATION
-                ),
+                version=version,
             )
         except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
-            code, _ = answer_for(error, request)
-            for reply in admitted:
-                reply.error_code = code
-    return OffsetCommitResponse(topics=topics)
+            _refuse(admitted, error, request)
+        else:
+            if unfinished is not None:
+                return _finish(unfinished, admitted, response, request)
+    return response
+
+
+async def _finish(
+    unfinished: Coroutine[Any, Any, None],
+    admitted: list[OffsetCommitResponsePartition],
+    response: OffsetCommitResponse,
+    request: Request[OffsetCommitRequest],
+) -> OffsetCommitResponse:
+    """Answer when the offsets are replicated."""
+    try:
+        await unfinished
+    except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
+        _refuse(admitted, error, request)
+    return response
+
+
+def _refuse(
+    admitted: list[OffsetCommitResponsePartition], error: Exception, request: Request[OffsetCommitRequest]
+) -> None:
+    code, _ = answer_for(error, request)
+    for reply in admitted:
+        reply.error_code = code
 
 
 def _admit(

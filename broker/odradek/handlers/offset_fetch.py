@@ -3,6 +3,9 @@
 A partition without an offset, known or not, is answered with offset -1, epoch -1, metadata "" and no error; so are
 those of a group that is not there. A null list of topics asks for every partition with an offset. Who requires stable
 offsets is told UNSTABLE_OFFSET_COMMIT of those that an open transaction has committed, and no offset.
+
+Order of the checks for a group: coordinator; for who says to be a member of a consumer group of KIP-848 (v9)
+UNKNOWN_MEMBER_ID, and STALE_MEMBER_EPOCH or, for a member of the classic protocol, ILLEGAL_GENERATION.
 Errors of a group stand in each partition up to v1, at the top up to v7, and in the group from v8 on; an unknown topic
 id (v10) is UNKNOWN_TOPIC_ID in each of its partitions. Offsets of topics that are gone have no id and are left out of
 a v10 answer to a null list.
@@ -62,15 +65,22 @@ def offset_fetch(
         return _one_group(node, request)
     groups = []
     for wanted in body.groups:
-        offsets, unstable, error = _offsets(node, request, wanted.group_id)
+        offsets, unstable, error = _offsets(node, request, wanted.group_id, wanted.member_id, wanted.member_epoch)
         topics = [] if error else _topics(node, request.version, offsets, unstable, wanted.topics)
         groups.append(OffsetFetchResponseGroup(group_id=wanted.group_id, topics=topics, error_code=error))
     return OffsetFetchResponse(groups=groups)
 
 
-def _offsets(node: "Node", request: Request[OffsetFetchRequest], group_id: str) -> tuple[GroupOffsets, Unstable, Error]:
+def _offsets(
+    node: "Node",
+    request: Request[OffsetFetchRequest],
+    group_id: str,
+    member_id: str | None = None,
+    member_epoch: int = -1,
+) -> tuple[GroupOffsets, Unstable, Error]:
     """A group's offsets, and which of them are not to be told."""
     try:
+        node.groups.check_fetch(group_id, member_id, member_epoch)
         group = node.groups.find(group_id)
         unstable = node.groups.unstable_offsets(group_id) if request.body.require_stable else ALL_STABLE
     except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError

@@ -2,14 +2,16 @@
 
 Assignments are passed on untouched; a member that the leader left out gets none, which is empty bytes.
 Order of the checks: protocol type and name are there (v5, INCONSISTENT_GROUP_PROTOCOL), group id (INVALID_GROUP_ID),
-coordinator, then those of `Group.sync`.
+coordinator, then those of `Group.sync`, or `classic_members.sync` in a consumer group.
 
 KIP-345 (v3, static members), KIP-559 (v5, protocol type and name).
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
 
-from odradek.groups.member import SyncResult
+from odradek.groups.member import SyncResult, Ticket
+from odradek.groups.membership import result_of
 from odradek.handlers.registry import handles
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
@@ -23,13 +25,15 @@ FIRST_WITH_PROTOCOL = 5
 
 
 @handles(SyncGroupRequest)
-async def sync_group(node: "Node", connection: "Connection", request: Request[SyncGroupRequest]) -> SyncGroupResponse:
+def sync_group(
+    node: "Node", connection: "Connection", request: Request[SyncGroupRequest]
+) -> SyncGroupResponse | Coroutine[Any, Any, SyncGroupResponse]:
     """Answer a SyncGroup request."""
     body = request.body
     if request.version >= FIRST_WITH_PROTOCOL and None in (body.protocol_type, body.protocol_name):
         return SyncGroupResponse(error_code=Error.INCONSISTENT_GROUP_PROTOCOL, assignment=b"")
     try:
-        result = await node.groups.sync(
+        ticket = node.groups.sync(
             body.group_id,
             member_id=body.member_id,
             instance_id=body.group_instance_id,
@@ -39,7 +43,15 @@ async def sync_group(node: "Node", connection: "Connection", request: Request[Sy
             assignments={each.member_id: bytes(each.assignment) for each in body.assignments},
         )
     except BrokerError as error:
-        result = SyncResult(error.error)
+        ticket = Ticket(SyncResult(error.error))
+    return _wait(ticket) if ticket.result is None else _response(ticket.result)
+
+
+async def _wait(ticket: Ticket[SyncResult]) -> SyncGroupResponse:
+    return _response(await result_of(ticket))
+
+
+def _response(result: SyncResult) -> SyncGroupResponse:
     return SyncGroupResponse(
         error_code=result.error,
         protocol_type=result.protocol_type,

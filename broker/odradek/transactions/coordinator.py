@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 
 from odradek.cluster.topics import TRANSACTION_STATE
-from odradek.groups.coordinator import java_hash
+from odradek.groups.keeper import java_hash
 from odradek.transactions.markers import Marker, MarkerWriter
 from odradek.transactions.shard import Shard
 from odradek.transactions.state import (

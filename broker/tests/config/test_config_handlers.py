@@ -213,9 +213,28 @@ async def test_t68_a_group_has_what_the_broker_says(asked: Admin) -> None:
     configs = {config.name: config for config in result.configs}
     name = "consumer.session.timeout.ms"
     assert told(configs[name]) == ("45000", 5, [(f"group.{name}", "45000", 5)])
-    assert all(config.read_only for config in result.configs)
+    assert not any(config.read_only for config in result.configs)
     assert [config.name for config in (await asked.describe(GROUP, "g", [name])).configs] == [name]
-    assert (await asked.change(GROUP, "g", (name, SET, "50000")))[0] == 42
+
+
+@with_admin
+async def test_a_group_may_have_settings_of_its_own_within_the_bounds_of_the_broker(asked: Admin) -> None:
+    name, heartbeat = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+    assert await asked.change(GROUP, "g/1", (name, SET, "50000"), (heartbeat, SET, "6000")) == OK
+    configs = {config.name: config for config in (await asked.describe(GROUP, "g/1")).configs}
+    assert told(configs[name]) == ("50000", 8, [(name, "50000", 8), (f"group.{name}", "45000", 5)])
+    assert asked.node.view.group_configs == {"g/1": {name: "50000", heartbeat: "6000"}}
+    assert await asked.change(GROUP, "g/1", (heartbeat, DELETE, None)) == OK
+    assert asked.node.view.group_configs == {"g/1": {name: "50000"}}
+    assert await asked.change(GROUP, "", (name, SET, "50000")) == (42, "Default group resources are not allowed.")
+    refusals = {
+        (name, "44999"): f"{name} must be greater than or equal to group.consumer.min.session.timeout.ms",
+        (name, "60001"): f"{name} must be less than or equal to group.consumer.max.session.timeout.ms",
+        ("consumer.nope", "1"): "Unknown group config name: consumer.nope",
+    }
+    for (key, value), text in refusals.items():
+        assert await asked.change(GROUP, "g", (key, SET, value)) == (40, text)
+    assert (await asked.change(GROUP, "g", (name, APPEND, "1")))[0] == 40
 
 
 @with_admin

@@ -9,8 +9,10 @@ from support.coordinator import GroupNode, coordinator
 from trio.testing import wait_all_tasks_blocked
 
 from odradek.cluster.topics import CONSUMER_OFFSETS
-from odradek.groups.coordinator import GroupCoordinator, java_hash
+from odradek.groups.coordinator import GroupCoordinator
+from odradek.groups.keeper import java_hash
 from odradek.groups.member import JoinResult, SyncResult
+from odradek.groups.membership import result_of
 from odradek.groups.states import GroupState
 from odradek.partition import Partition
 from odradek_protocol.errors import BrokerError, Error
@@ -39,21 +41,29 @@ async def join(groups: GroupCoordinator, member_id: str = "", group_id: str = "g
 
 async def sync(groups: GroupCoordinator, joined: JoinResult, **assignments: bytes) -> SyncResult:
     named = {joined.member_id if name == "me" else name: value for name, value in assignments.items()}
-    return await groups.sync(
-        "g",
-        member_id=joined.member_id,
-        instance_id=None,
-        generation=joined.generation,
-        protocol_type=None,
-        protocol_name=None,
-        assignments=named,
+    return await result_of(
+        groups.sync(
+            "g",
+            member_id=joined.member_id,
+            instance_id=None,
+            generation=joined.generation,
+            protocol_type=None,
+            protocol_name=None,
+            assignments=named,
+        )
     )
+
+
+async def commit_offsets(groups: GroupCoordinator, *arguments: Any, **more: Any) -> None:
+    unfinished = groups.commit_offsets(*arguments, **more)
+    if unfinished is not None:
+        await unfinished
 
 
 async def commit(
     groups: GroupCoordinator, offset: int, *, group_id: str = "g", partition: int = 0, **more: Any
 ) -> None:
-    await groups.commit_offsets(group_id, "", None, -1, [("t", partition, offset, -1, -1, "")], **more)
+    await commit_offsets(groups, group_id, "", None, -1, [("t", partition, offset, -1, -1, "")], **more)
 
 
 def offset_of(groups: GroupCoordinator, *, group_id: str = "g", partition: int = 0) -> int | None:
@@ -96,8 +106,8 @@ async def test_groups_and_offsets_are_there_again_after_a_restart(tmp_path: Path
         first = await join(node.groups)
         assert (await sync(node.groups, first, me=b"all")).assignment == b"all"
         member = (first.member_id, None, first.generation)
-        await node.groups.commit_offsets("g", *member, [("t", 0, 7, 3, -1, "note"), ("t", 1, 8, -1, -1, "")])
-        await node.groups.commit_offsets("g", *member, [("t", 0, 9, 4, -1, "later")])
+        await commit_offsets(node.groups, "g", *member, [("t", 0, 7, 3, -1, "note"), ("t", 1, 8, -1, -1, "")])
+        await commit_offsets(node.groups, "g", *member, [("t", 0, 9, 4, -1, "later")])
         await commit(node.groups, 5, group_id="simple")
     async with coordinator(tmp_path) as node:
         await node.until_loaded()
@@ -213,7 +223,7 @@ async def test_an_append_that_fails_is_answered_and_nothing_is_visible(tmp_path:
         await commit(node.groups, 1)
         big = [("t", partition, 2, -1, -1, "m" * 30_000) for partition in range(40)]
         with pytest.raises(BrokerError) as told:
-            await node.groups.commit_offsets("g", "", None, -1, big)
+            await commit_offsets(node.groups, "g", "", None, -1, big)
         assert told.value.error is Error.INVALID_COMMIT_OFFSET_SIZE
         first = await join(node.groups, group_id="g2")
         partition = node.partitions.get(CONSUMER_OFFSETS, node.groups.partition_for("g"))
@@ -243,11 +253,11 @@ async def test_what_is_not_replicated_is_not_visible(tmp_path: Path, monkeypatch
             partition.wake()
         assert group.state is GroupState.STABLE
         with pytest.raises(BrokerError) as told:
-            await node.groups.commit_offsets("g", first.member_id, "i", 1, [("t", 0, 1, -1, -1, "")])
+            await commit_offsets(node.groups, "g", first.member_id, "i", 1, [("t", 0, 1, -1, -1, "")])
         assert told.value.error is Error.COORDINATOR_NOT_AVAILABLE
         assert offset_of(node.groups) is None
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(node.groups.commit_offsets, "g", first.member_id, "i", 1, [("t", 0, 2, -1, -1, "")])
+            nursery.start_soon(commit_offsets, node.groups, "g", first.member_id, "i", 1, [("t", 0, 2, -1, -1, "")])
             await wait_all_tasks_blocked()
             assert offset_of(node.groups) is None
             partition.high_watermark = partition.log.log_end_offset
@@ -256,14 +266,16 @@ async def test_what_is_not_replicated_is_not_visible(tmp_path: Path, monkeypatch
 
 
 async def sync_static(groups: GroupCoordinator, joined: JoinResult) -> None:
-    result = await groups.sync(
-        "g",
-        member_id=joined.member_id,
-        instance_id="i",
-        generation=joined.generation,
-        protocol_type=None,
-        protocol_name=None,
-        assignments={joined.member_id: b"all"},
+    result = await result_of(
+        groups.sync(
+            "g",
+            member_id=joined.member_id,
+            instance_id="i",
+            generation=joined.generation,
+            protocol_type=None,
+            protocol_name=None,
+            assignments={joined.member_id: b"all"},
+        )
     )
     assert result.assignment == b"all"
 
@@ -277,14 +289,16 @@ async def test_names_that_no_record_can_hold_are_refused(tmp_path: Path) -> None
             assert told.value.error is Error.INVALID_REQUEST
         assert node.groups.all_groups() == []
         first = await join(node.groups, instance_id="i" * 40_000)
-        stored = await node.groups.sync(
-            "g",
-            member_id=first.member_id,
-            instance_id="i" * 40_000,
-            generation=1,
-            protocol_type=None,
-            protocol_name=None,
-            assignments={},
+        stored = await result_of(
+            node.groups.sync(
+                "g",
+                member_id=first.member_id,
+                instance_id="i" * 40_000,
+                generation=1,
+                protocol_type=None,
+                protocol_name=None,
+                assignments={},
+            )
         )
         assert stored.error is Error.INVALID_REQUEST
 
@@ -304,7 +318,7 @@ async def test_an_assignment_that_cannot_be_stored_is_told_to_the_leader(tmp_pat
 async def test_t65_a_commit_of_nothing_writes_nothing(tmp_path: Path) -> None:
     async with coordinator(tmp_path) as node:
         await node.make_offsets_topic()
-        await node.groups.commit_offsets("g", "", None, -1, [])
+        await commit_offsets(node.groups, "g", "", None, -1, [])
         assert records(node) == 0
 
 
@@ -312,7 +326,7 @@ async def test_the_offsets_of_a_deleted_topic_are_forgotten(tmp_path: Path) -> N
     async with coordinator(tmp_path) as node:
         await node.make_offsets_topic()
         await commit(node.groups, 1)
-        await node.groups.commit_offsets("g", "", None, -1, [("u", 0, 2, -1, -1, "")])
+        await commit_offsets(node.groups, "g", "", None, -1, [("u", 0, 2, -1, -1, "")])
         await node.groups.forget_topic("t")
         assert offset_of(node.groups) is None
     async with coordinator(tmp_path) as node:
@@ -330,7 +344,7 @@ async def test_the_offsets_of_a_group_age_from_when_it_became_empty(tmp_path: Pa
         await node.make_offsets_topic()
         first = await join(node.groups, session_timeout_ms=1_800_000)
         await sync(node.groups, first, me=b"")
-        await node.groups.commit_offsets("g", first.member_id, None, 1, [("t", 0, 1, -1, -1, "")])
+        await commit_offsets(node.groups, "g", first.member_id, None, 1, [("t", 0, 1, -1, -1, "")])
         for _ in range(6):
             await trio.sleep(1200)
             node.groups.heartbeat("g", first.member_id, None, 1)
@@ -351,7 +365,7 @@ async def test_offsets_of_topics_that_nobody_consumes_any_more_expire_in_a_stabl
         first = await join(node.groups, session_timeout_ms=1_800_000)
         await sync(node.groups, first, me=b"")
         both = [("t", 0, 1, -1, -1, ""), ("u", 0, 1, -1, -1, "")]
-        await node.groups.commit_offsets("g", first.member_id, None, 1, both)
+        await commit_offsets(node.groups, "g", first.member_id, None, 1, both)
         await trio.sleep(1300)
         group = node.groups.find("g")
         assert group is not None

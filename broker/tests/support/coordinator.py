@@ -16,12 +16,15 @@ import trio
 
 from odradek.cluster.controller import Controller
 from odradek.cluster.embedded import EmbeddedStore
+from odradek.cluster.features import Features
 from odradek.cluster.plans import NewTopic
 from odradek.cluster.topics import CONSUMER_OFFSETS
 from odradek.cluster.view import ClusterView, Endpoint
 from odradek.config import BrokerConfig
 from odradek.groups.coordinator import GroupCoordinator
 from odradek.handlers import (
+    consumer_group_describe,
+    consumer_group_heartbeat,
     delete_groups,
     describe_groups,
     find_coordinator,
@@ -46,6 +49,8 @@ from odradek_protocol.schema import Api
 __all__ = ["GroupNode", "coordinator"]
 
 HANDLERS = (
+    consumer_group_describe,
+    consumer_group_heartbeat,
     delete_groups,
     describe_groups,
     find_coordinator,
@@ -91,6 +96,7 @@ class GroupNode:
             config=config,
             clock=cast(Any, self.clock),
         )
+        self.features = Features(store, self.node_id)
         self.groups = GroupCoordinator(config, cast(Any, self.clock), self.view)
         self.partitions.on_leader.append(self.groups.on_leader)
         self.partitions.on_resign.append(self.groups.on_resign)
@@ -143,6 +149,7 @@ async def coordinator(folder: Path, **settings: object) -> AsyncIterator[GroupNo
         async with trio.open_nursery() as nursery:
             nursery.start_soon(node.groups.run)
             await node.controller.load()
+            await node.features.load()
             await node.controller.register({"PLAINTEXT": Endpoint("127.0.0.1", 9092)}, None)
             yield node
             node.groups.stop()

@@ -1,4 +1,7 @@
-"""aiokafka. Its event loop runs in a thread of its own, so that group members keep beating between two requests."""
+"""aiokafka. Its event loop runs in a thread of its own, so that group members keep beating between two requests.
+
+Releases before 0.9 stand on kafka-python, from which they take the names that have a place of their own since then.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,22 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import aiokafka
-from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.coordinator.assignors.range import RangePartitionAssignor
-from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import for_code
 from background import ACKNOWLEDGE_TIMEOUT_S, IN_FLIGHT, Background, begin, stop_all
 from members import Member, close_all, members
-from serving import Deadline, operation, serve, to_bytes, to_text
+from serving import Deadline, operation, serve, to_bytes, to_record
+
+if aiokafka.__version__.startswith("0.8."):
+    from kafka.admin import NewPartitions, NewTopic
+    from kafka.admin.config_resource import ConfigResource, ConfigResourceType
+    from kafka.coordinator.assignors.range import RangePartitionAssignor
+    from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+else:
+    from aiokafka.admin import NewPartitions, NewTopic, RecordsToDelete
+    from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+    from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+    from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
@@ -61,18 +72,6 @@ def _check(code: int, what: str) -> None:
         raise for_code(code)(what)
 
 
-def _record(record: Any) -> dict[str, Any]:
-    return {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        "key": to_text(record.key),
-        "value": to_text(record.value),
-        "headers": [[name, to_text(value)] for name, value in record.headers],
-    }
-
-
 @operation
 async def produce(
     topic: str,
@@ -114,7 +113,12 @@ class _Background(Background):
         _wait(self._produce())
 
     async def _produce(self) -> None:
-        producer = aiokafka.AIOKafkaProducer(bootstrap_servers=_BOOTSTRAP, acks="all", enable_idempotence=True)
+        producer = aiokafka.AIOKafkaProducer(
+            bootstrap_servers=_BOOTSTRAP,
+            acks="all",
+            enable_idempotence=True,
+            request_timeout_ms=ACKNOWLEDGE_TIMEOUT_S * 1000,  # also how long a record may wait
+        )
         await producer.start()
         pending: deque[tuple[str, Any]] = deque()
         number = 0
@@ -150,7 +154,7 @@ class _Consumer(Member, aiokafka.ConsumerRebalanceListener):
 
     def take(self, at_most: int) -> list[dict[str, Any]]:
         batches = _wait(self.client.getmany(timeout_ms=_POLL_MS, max_records=at_most))
-        return [_record(record) for batch in batches.values() for record in batch]
+        return [to_record(record) for batch in batches.values() for record in batch]
 
     def held(self) -> set[aiokafka.TopicPartition]:
         return self.client.assignment()
@@ -175,16 +179,17 @@ async def open_consumer(
     assignor: str = "range",
 ) -> None:
     """Open a consumer that subscribes to `topics` in `group`, or that reads the given [topic, partition]s."""
+    static = {} if instance is None else {"group_instance_id": instance}
     client = aiokafka.AIOKafkaConsumer(
         bootstrap_servers=_BOOTSTRAP,
         group_id=group,
-        group_instance_id=instance,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         partition_assignment_strategy=[_ASSIGNORS[assignor]],
         session_timeout_ms=10_000,
         heartbeat_interval_ms=500,
         metadata_max_age_ms=5_000,
+        **static,
     )
     members[name] = consumer = _Consumer(client)
     if topics is not None:
@@ -195,7 +200,7 @@ async def open_consumer(
 
 
 @operation
-async def read_all(topic: str, timeout_s: float = 30) -> list[dict[str, Any]]:
+async def read_all(topic: str, timeout_s: float = 60) -> list[dict[str, Any]]:
     """Return every record between the beginning and the end of the topic, by partition and offset."""
     deadline = Deadline(timeout_s)
     records: list[dict[str, Any]] = []
@@ -204,7 +209,7 @@ async def read_all(topic: str, timeout_s: float = 30) -> list[dict[str, Any]]:
             while await consumer.position(tp) < end:
                 deadline.check(len(records))
                 batches = await consumer.getmany(timeout_ms=_POLL_MS)
-                records += [_record(record) for batch in batches.values() for record in batch]
+                records += [to_record(record) for batch in batches.values() for record in batch]
     return sorted(records, key=lambda record: (record["partition"], record["offset"]))
 
 

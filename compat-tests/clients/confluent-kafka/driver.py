@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import confluent_kafka
+import transactions  # noqa: F401 - its operations
 from background import IN_FLIGHT, Background, begin, stop_all
 from confluent_kafka import admin
+from library import BOOTSTRAP, TIMEOUT_S, checked
 from members import Member, close_all, members
 from serving import Deadline, operation, serve, to_bytes, to_text
 
-_BOOTSTRAP = sys.argv[1]
 _POLL_S = 0.1
-_TIMEOUT_S = 30
 _NO_OFFSET = -1001  # librdkafka's "invalid", its answer for a group that has committed nothing
 
-_admin = admin.AdminClient({"bootstrap.servers": _BOOTSTRAP})
+_admin = admin.AdminClient({"bootstrap.servers": BOOTSTRAP})
 
 
 def _one(futures: dict[Any, Any]) -> Any:
     [future] = futures.values()
-    return future.result(_TIMEOUT_S)
+    return future.result(TIMEOUT_S)
 
 
 def _record(message: confluent_kafka.Message) -> dict[str, Any]:
@@ -36,12 +35,6 @@ def _record(message: confluent_kafka.Message) -> dict[str, Any]:
     }
 
 
-def _checked(message: confluent_kafka.Message) -> confluent_kafka.Message:
-    if message.error() is not None:
-        raise confluent_kafka.KafkaException(message.error())
-    return message
-
-
 @operation
 def produce(
     topic: str,
@@ -53,7 +46,7 @@ def produce(
     """Send all, then wait for all; return [partition, offset] of each."""
     producer = confluent_kafka.Producer(
         {
-            "bootstrap.servers": _BOOTSTRAP,
+            "bootstrap.servers": BOOTSTRAP,
             "acks": "all",
             "linger.ms": 20,
             "compression.type": compression or "none",
@@ -80,7 +73,7 @@ def produce(
             on_delivery=lambda error, message, number=number: delivered(number, error, message),
             **optional,
         )
-    left = producer.flush(_TIMEOUT_S)
+    left = producer.flush(TIMEOUT_S)
     if errors:
         raise confluent_kafka.KafkaException(errors[0])
     if left:
@@ -91,7 +84,7 @@ def produce(
 class _Background(Background):
     def produce(self) -> None:
         producer = confluent_kafka.Producer(
-            {"bootstrap.servers": _BOOTSTRAP, "enable.idempotence": True, "reconnect.backoff.max.ms": 500}
+            {"bootstrap.servers": BOOTSTRAP, "enable.idempotence": True, "reconnect.backoff.max.ms": 500}
         )
         number = 0
         while len(producer) or not self.stopping:
@@ -126,7 +119,7 @@ class _Consumer(Member):
         )
 
     def take(self, at_most: int) -> list[dict[str, Any]]:
-        return [_record(_checked(message)) for message in self.client.consume(at_most, _POLL_S)]
+        return [_record(checked(message)) for message in self.client.consume(at_most, _POLL_S)]
 
     def held(self) -> list[confluent_kafka.TopicPartition]:
         return self.client.assignment()
@@ -156,7 +149,7 @@ def open_consumer(
 ) -> None:
     """Open a consumer that subscribes to `topics` in `group`, or that reads the given [topic, partition]s."""
     settings: dict[str, Any] = {
-        "bootstrap.servers": _BOOTSTRAP,
+        "bootstrap.servers": BOOTSTRAP,
         "group.id": group or "not a member",
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
@@ -184,20 +177,21 @@ def member_id(name: str) -> str:
 
 
 @operation
-def read_all(topic: str, timeout_s: float = 30) -> list[dict[str, Any]]:
+def read_all(topic: str, timeout_s: float = 60) -> list[dict[str, Any]]:
     """Return every record between the beginning and the end of the topic, by partition and offset."""
     deadline = Deadline(timeout_s)
     consumer = confluent_kafka.Consumer(
         {
-            "bootstrap.servers": _BOOTSTRAP,
+            "bootstrap.servers": BOOTSTRAP,
             "group.id": "not a member",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
+            "enable.partition.eof": True,
         }
     )
     records: list[dict[str, Any]] = []
     try:
-        waiting = set(range(count_partitions(topic)))
+        waiting = set(consumer.list_topics(topic, TIMEOUT_S).topics[topic].partitions)
         consumer.assign(
             [confluent_kafka.TopicPartition(topic, index, confluent_kafka.OFFSET_BEGINNING) for index in waiting]
         )
@@ -208,7 +202,7 @@ def read_all(topic: str, timeout_s: float = 30) -> list[dict[str, Any]]:
                 if error is not None and error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
                     waiting.discard(message.partition())
                 else:
-                    records.append(_record(_checked(message)))
+                    records.append(_record(checked(message)))
     finally:
         consumer.close()
     return sorted(records, key=lambda record: (record["partition"], record["offset"]))
@@ -275,7 +269,7 @@ def delete_topic(topic: str) -> None:
 @operation
 def list_topics() -> list[str]:
     """Return the names of all topics."""
-    return list(_admin.list_topics(timeout=_TIMEOUT_S).topics)
+    return list(_admin.list_topics(timeout=TIMEOUT_S).topics)
 
 
 @operation
@@ -329,7 +323,7 @@ def delete_records(topic: str, partition: int, before: int) -> int:
 @operation
 def describe_cluster() -> dict[str, Any]:
     """Return the cluster's id, controller and [id, host, port] of its nodes."""
-    described = _admin.describe_cluster().result(_TIMEOUT_S)
+    described = _admin.describe_cluster().result(TIMEOUT_S)
     return {
         "cluster_id": described.cluster_id,
         "controller": described.controller.id,
@@ -340,7 +334,7 @@ def describe_cluster() -> dict[str, Any]:
 @operation
 def list_groups() -> list[str]:
     """Return the names of all groups."""
-    listed = _admin.list_consumer_groups().result(_TIMEOUT_S)
+    listed = _admin.list_consumer_groups().result(TIMEOUT_S)
     if listed.errors:
         raise confluent_kafka.KafkaException(listed.errors[0])
     return [group.group_id for group in listed.valid]
@@ -364,65 +358,8 @@ def delete_group(group: str) -> None:
     _one(_admin.delete_consumer_groups([group]))
 
 
-@operation
-def copy_in_transactions(source: str, copy: str, group: str, batch: int) -> int:
-    """Copy a topic in transactions of `batch` records with their offsets, every third one aborted and done again.
-
-    Return how many were committed.
-    """
-    consumer = confluent_kafka.Consumer(
-        {
-            "bootstrap.servers": _BOOTSTRAP,
-            "group.id": group,
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-        }
-    )
-    producer = confluent_kafka.Producer({"bootstrap.servers": _BOOTSTRAP, "transactional.id": group})
-    producer.init_transactions(_TIMEOUT_S)
-    consumer.assign([confluent_kafka.TopicPartition(source, 0, 0)])
-    _, end = consumer.get_watermark_offsets(confluent_kafka.TopicPartition(source, 0), _TIMEOUT_S)
-    position = committed = rounds = 0
-    while position < end:
-        records = _some_records(consumer, min(batch, end - position))
-        rounds += 1
-        producer.begin_transaction()
-        for record in records:
-            producer.produce(copy, record.value(), record.key())
-        following = confluent_kafka.TopicPartition(source, 0, records[-1].offset() + 1)
-        producer.send_offsets_to_transaction([following], consumer.consumer_group_metadata(), _TIMEOUT_S)
-        if rounds % 3 == 0:
-            producer.abort_transaction(_TIMEOUT_S)
-            consumer.seek(confluent_kafka.TopicPartition(source, 0, records[0].offset()))
-        else:
-            producer.commit_transaction(_TIMEOUT_S)
-            position = following.offset
-            committed += 1
-    consumer.close()
-    return committed
-
-
-def _some_records(consumer: confluent_kafka.Consumer, count: int) -> list[confluent_kafka.Message]:
-    """Return the next `count` records."""
-    records: list[confluent_kafka.Message] = []
-    deadline = Deadline(_TIMEOUT_S)
-    while len(records) < count:
-        deadline.check(f"{len(records)} records")
-        message = consumer.poll(_POLL_S)
-        if message is not None:
-            records.append(_checked(message))
-    return records
-
-
-@operation
-def leave_open(topic: str, transactional_id: str) -> None:
-    """Begin a transaction with one record, and let go of it."""
-    producer = confluent_kafka.Producer({"bootstrap.servers": _BOOTSTRAP, "transactional.id": transactional_id})
-    producer.init_transactions(_TIMEOUT_S)
-    producer.begin_transaction()
-    producer.produce(topic, b"left")
-    producer.flush(_TIMEOUT_S)
+if confluent_kafka.version()[0].startswith("2.0."):
+    import before_2_3  # noqa: F401 - its operations take the places of those above
 
 
 @operation

@@ -5,31 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
-from harness.agent import ClientError
-from harness.clients import client_of
-from harness.core import TOPIC_ALREADY_EXISTS, UNKNOWN_TOPIC_OR_PARTITION, CoreScenarios
+from harness.core import CoreScenarios
 from harness.java_clients import java_driver
+from harness.records import same_in_order
 from harness.versions import JAVA_CLIENTS_BEFORE_2
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.agent import Agent
+    from harness.agent import Agent, Driver
     from harness.target import Target
 
 _NO_GROUP_ADMIN = "the admin client knows no groups before 2.0"
 
 
 @pytest.fixture(scope="module", params=[f"java-{version}" for version in JAVA_CLIENTS_BEFORE_2])
-def agent(request: pytest.FixtureRequest, target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    with client_of(java_driver(request.param), target, tmp_path_factory.mktemp(request.param)) as agent:
-        yield agent
-
-
-@pytest.fixture
-def client(agent: Agent) -> Iterator[Agent]:
-    yield agent
-    agent.call("reset")
+def driver(request: pytest.FixtureRequest) -> Driver:
+    return java_driver(request.param)
 
 
 class TestJavaBefore2(CoreScenarios):
@@ -37,8 +27,9 @@ class TestJavaBefore2(CoreScenarios):
         "test_records_come_back_as_they_were_sent[zstd]": "zstd came with 2.1",
         "test_cooperative_rebalance_moves_only_what_must_move": "cooperative rebalances came with 2.4",
         "test_static_member_returns_to_its_partitions": "static members came with 2.3",
+        "test_further_partitions": "createPartitions came with 1.0; what the driver does, all releases before 2.0 can",
         "test_group_administration": _NO_GROUP_ADMIN,
-        "test_delete_records": "deleteRecords came with 1.1; what the driver does, all releases before 2.0 can",
+        "test_delete_records": "deleteRecords came with 1.1, likewise",
         "test_records_beyond_the_end_cannot_be_deleted": "as test_delete_records",
         "test_incremental_config_changes": "incrementalAlterConfigs came with 2.3",
         "test_offsets_of_a_group_are_set": _NO_GROUP_ADMIN,
@@ -48,22 +39,19 @@ class TestJavaBefore2(CoreScenarios):
     def check_group(self, client: Agent, group: str, state: str, members: int) -> None:
         """These releases cannot describe a group."""
 
-    @pytest.mark.feature("admin: topics")
-    def test_topic_administration(self, client: Agent, name: str) -> None:
-        """As for the other clients, but without further partitions, which came with 1.0."""
-        client.call("create_topic", topic=name, partitions=3, configs={"retention.ms": "7200000"})
-        assert name in client.call("list_topics")
-        assert client.call("count_partitions", topic=name) == 3
-        assert client.call("topic_config", topic=name, key="retention.ms") == "7200000"
-        with pytest.raises(ClientError) as refusal:
-            client.call("create_topic", topic=name)
-        assert refusal.value.code == TOPIC_ALREADY_EXISTS
-
-        client.call("alter_topic_config", topic=name, configs={"retention.ms": "3600000"})
-        assert client.call("topic_config", topic=name, key="retention.ms") == "3600000"
-
-        client.call("delete_topic", topic=name)
-        assert name not in client.call("list_topics")
-        with pytest.raises(ClientError) as refusal:
-            client.call("delete_topic", topic=name)
-        assert refusal.value.code == UNKNOWN_TOPIC_OR_PARTITION
+    @pytest.mark.feature("restart of the broker")
+    def test_restart_of_the_broker_loses_nothing_acknowledged(self, client: Agent, target: Target, name: str) -> None:
+        """As for the other clients, but with new ones after it, for the reasons in FINDINGS.md."""
+        group = f"{name}-group"
+        self.leave_a_group(client, group)
+        client.call("create_topic", topic=name, partitions=2)
+        records = [{"partition": number % 2, "value": f"{number}"} for number in range(400)]
+        client.call("produce", topic=name, records=records[:200], idempotent=True)
+        target.restart_abruptly()
+        client.close()
+        client.call("produce", topic=name, records=records[200:], idempotent=True)
+        read = same_in_order(client.call("read_all", topic=name), "partition", "offset", "value")
+        assert read == [
+            (partition, offset, f"{2 * offset + partition}") for partition in (0, 1) for offset in range(200)
+        ]
+        assert client.call("committed", group=group, topic=group, partition=0) == 1

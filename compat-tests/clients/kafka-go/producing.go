@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
 
 	"odradek/serving"
 )
@@ -97,6 +98,8 @@ func positionOf(message kafka.Message) serving.Position {
 	return serving.Position{int64(message.Partition), message.Offset}
 }
 
+const retryDelay = 100 * time.Millisecond
+
 type producer struct {
 	writer    *kafka.Writer
 	transport *kafka.Transport
@@ -105,7 +108,8 @@ type producer struct {
 // OpenProducer opens a producer that may write a record twice when the broker ends before it has answered.
 func (l *library) OpenProducer(topic string) (serving.Producer, error) {
 	transport := &kafka.Transport{}
-	writer := &kafka.Writer{
+	var writer *kafka.Writer
+	writer = &kafka.Writer{
 		Addr:         kafka.TCP(l.bootstrap),
 		Topic:        topic,
 		Transport:    transport,
@@ -115,7 +119,12 @@ func (l *library) OpenProducer(topic string) (serving.Producer, error) {
 		RequiredAcks: kafka.RequireAll,
 		Completion: func(messages []kafka.Message, err error) {
 			for _, message := range messages {
-				message.WriterData.(func(serving.Position, error))(positionOf(message), err)
+				if errors.Is(err, protocol.ErrNoTopic) {
+					// A broker that has just started may not know its topics yet; the writer does not try that again.
+					time.AfterFunc(retryDelay, func() { send(writer, message) })
+				} else {
+					message.WriterData.(func(serving.Position, error))(positionOf(message), err)
+				}
 			}
 		},
 	}
@@ -123,9 +132,13 @@ func (l *library) OpenProducer(topic string) (serving.Producer, error) {
 }
 
 func (p producer) Send(value []byte, done func(serving.Position, error)) {
-	err := p.writer.WriteMessages(context.Background(), kafka.Message{Value: value, WriterData: done})
-	if err != nil {
-		done(serving.Position{}, err)
+	send(p.writer, kafka.Message{Value: value, WriterData: done})
+}
+
+func send(writer *kafka.Writer, message kafka.Message) {
+	again := kafka.Message{Value: message.Value, WriterData: message.WriterData} // without a topic: the writer has it
+	if err := writer.WriteMessages(context.Background(), again); err != nil {
+		message.WriterData.(func(serving.Position, error))(serving.Position{}, err)
 	}
 }
 

@@ -5,27 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
-from harness.clients import client_of, python_driver
+from harness.clients import python_driver
 from harness.core import CoreScenarios
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.agent import Agent
-    from harness.target import Target
+    from harness.agent import Driver
 
 
 @pytest.fixture(scope="module", params=["kafka-python-3", "kafka-python-2"])
-def agent(request: pytest.FixtureRequest, target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    folder = tmp_path_factory.mktemp(request.param)
-    with client_of(python_driver(request.param, "kafka-python"), target, folder) as agent:
-        yield agent
-
-
-@pytest.fixture
-def client(agent: Agent) -> Iterator[Agent]:
-    yield agent
-    agent.call("reset")
+def driver(request: pytest.FixtureRequest) -> Driver:
+    return python_driver(request.param, "kafka-python")
 
 
 class TestKafkaPython(CoreScenarios):

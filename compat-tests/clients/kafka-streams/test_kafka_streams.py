@@ -8,15 +8,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
-from harness.clients import client_of
 from harness.java_clients import streams_driver
 from harness.versions import KAFKA_3, KAFKA_4
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from harness.agent import Agent
+    from harness.agent import Agent, Driver
     from harness.target import Target
 
 PARTITIONS = 3
@@ -28,15 +26,8 @@ GUARANTEES = ("at_least_once",)
 
 
 @pytest.fixture(scope="module", params=[f"kafka-streams-{version}" for version in (KAFKA_4, KAFKA_3)])
-def agent(request: pytest.FixtureRequest, target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    with client_of(streams_driver(request.param), target, tmp_path_factory.mktemp(request.param)) as agent:
-        yield agent
-
-
-@pytest.fixture
-def client(agent: Agent) -> Iterator[Agent]:
-    yield agent
-    agent.call("reset", timeout_s=60)
+def driver(request: pytest.FixtureRequest) -> Driver:
+    return streams_driver(request.param)
 
 
 class Shop:

@@ -5,27 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
-from harness.clients import client_of
 from harness.core import CoreScenarios
 from harness.node import node_driver
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.agent import Agent
-    from harness.target import Target
+    from harness.agent import Driver
 
 
 @pytest.fixture(scope="module")
-def agent(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    with client_of(node_driver("kafkajs"), target, tmp_path_factory.mktemp("kafkajs")) as agent:
-        yield agent
-
-
-@pytest.fixture
-def client(agent: Agent) -> Iterator[Agent]:
-    yield agent
-    agent.call("reset")
+def driver() -> Driver:
+    return node_driver("kafkajs")
 
 
 class TestKafkaJs(CoreScenarios):

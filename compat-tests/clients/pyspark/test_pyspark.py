@@ -10,8 +10,8 @@ import pytest
 from harness.agent import ClientError
 from harness.cache import require_program
 from harness.clients import client_of, python_driver
-from harness.core import same_in_order
 from harness.jars import jars
+from harness.records import same_in_order
 from harness.versions import SPARK
 
 if TYPE_CHECKING:
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from harness.agent import Agent
     from harness.target import Target
 
-pytestmark = pytest.mark.timeout(900)  # the first run on a machine installs Spark, which is half a gigabyte
-
-QUERY_TIMEOUT_S = 120
+QUERY_TIMEOUT_S = 300  # the first one starts Spark
 
 
 @pytest.fixture(scope="module")

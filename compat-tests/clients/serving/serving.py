@@ -30,6 +30,19 @@ def to_text(data: bytes | None) -> str | None:
     return None if data is None else bytes(data).decode("latin-1")
 
 
+def to_record(record: Any) -> dict[str, Any]:
+    """Return the JSON object that stands for a record of kafka-python or aiokafka."""
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "key": to_text(record.key),
+        "value": to_text(record.value),
+        "headers": [[name, to_text(value)] for name, value in record.headers],
+    }
+
+
 class Deadline:
     """The end of a wait; loops ask it so that nothing waits for ever."""
 

@@ -11,6 +11,9 @@ from odradek_protocol.codec import decode
 from odradek_protocol.internal.versioned import VERSION_BYTES, read_version
 from odradek_protocol.schema import array, data, int32, message, string, struct
 
+CONSUMER_PROTOCOL_TYPE = "consumer"
+"""The protocol type of consumers."""
+
 
 @struct
 class TopicPartition:

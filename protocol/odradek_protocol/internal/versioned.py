@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 from odradek_protocol.codec import decode, encode
 from odradek_protocol.errors import ProtocolError
 
-__all__ = ["decode_versioned", "encode_versioned", "read_version"]
+__all__ = ["decode_newest", "decode_versioned", "encode_versioned", "read_version"]
 
 T = TypeVar("T")
 
@@ -45,6 +45,16 @@ def decode_versioned(kind: type[T], data: bytes | memoryview) -> T:
     _check_version(kind, version)
     flexible = version >= cast(Any, kind).FLEXIBLE
     return cast(T, decode(kind, version, memoryview(data)[VERSION_BYTES:], flexible=flexible))
+
+
+def decode_newest(kind: type[T], data: bytes | memoryview) -> T:
+    """Read a message whose later versions, known or not, begin with what the versions before have.
+
+    Raises ProtocolError when the bytes are no such message.
+    """
+    version = min(read_version(data), cast(Any, kind).VERSIONS[1])
+    _check_version(kind, version)
+    return cast(T, decode(kind, version, memoryview(data)[VERSION_BYTES:], flexible=False))
 
 
 def _check_version(kind: Any, version: int) -> None:

@@ -54,6 +54,9 @@ final class Producing {
             "acks", "all",
             "linger.ms", 20,
             "compression.type", Wire.has(arguments, "compression") ? Wire.text(arguments, "compression") : "none",
+            // Before 2.1 nothing is tried again unless asked for; one request at a time keeps the order when it is.
+            "retries", 1_000_000,
+            "max.in.flight.requests.per.connection", 1,
             "enable.idempotence", arguments.path("idempotent").asBoolean(),
             "max.request.size", arguments.path("max_request_bytes").asInt(1 << 20))) {
             List<Future<RecordMetadata>> sent = new ArrayList<>();

@@ -68,7 +68,7 @@ func addTopics(operations map[string]operation, library Library) {
 		return library.DeleteTopic(ctx, a.Topic)
 	})
 	operations["list_topics"] = answering(func(ctx context.Context, _ nothing) ([]string, error) {
-		return library.ListTopics(ctx)
+		return list(library.ListTopics(ctx))
 	})
 	operations["count_partitions"] = answering(func(ctx context.Context, a onTopic) (int, error) {
 		return library.CountPartitions(ctx, a.Topic)
@@ -110,7 +110,7 @@ func addTopics(operations map[string]operation, library Library) {
 
 func addGroupsAndCluster(operations map[string]operation, library Library) {
 	operations["list_groups"] = answering(func(ctx context.Context, _ nothing) ([]string, error) {
-		return library.ListGroups(ctx)
+		return list(library.ListGroups(ctx))
 	})
 	operations["describe_group"] = answering(func(ctx context.Context, a onGroup) (GroupDescription, error) {
 		return library.DescribeGroup(ctx, a.Group)
@@ -127,4 +127,9 @@ func addGroupsAndCluster(operations map[string]operation, library Library) {
 	operations["describe_cluster"] = answering(func(ctx context.Context, _ nothing) (ClusterDescription, error) {
 		return library.DescribeCluster(ctx)
 	})
+}
+
+// list returns names as the JSON list that they are even where there is none.
+func list(names []string, err error) ([]string, error) {
+	return append([]string{}, names...), err
 }

@@ -1,0 +1,165 @@
+"""The stored state of a consumer group in tables, with the counts and indexes that are made from them.
+
+The tables have what the records have: loading puts record after record into them, and a request puts changes into them
+that become records. Changes are kept until they are taken, so that they can be undone when the log does not take them.
+"""
+
+from typing import Any, cast
+
+from odradek.groups.assignors import Assignment
+from odradek.groups.consumer_state import (
+    NEW_MEMBER,
+    Change,
+    CurrentAssignment,
+    GroupEpoch,
+    MemberInfo,
+    Owned,
+    Part,
+    PartValue,
+    ResolvedPattern,
+    TargetEpoch,
+)
+
+__all__ = ["ConsumerTables"]
+
+
+class ConsumerTables:
+    """What is stored of one group."""
+
+    def __init__(self) -> None:
+        self.members: dict[str, MemberInfo] = {}
+        self.currents: dict[str, CurrentAssignment] = {}
+        self.targets: dict[str, Assignment] = {}
+        self.patterns: dict[str, ResolvedPattern] = {}
+        self.static_ids: dict[str, str] = {}
+        """The member id of each instance id."""
+        self.subscribers: dict[str, int] = {}
+        """How many members subscribe to each topic by its name, and how many patterns stand for it."""
+        self.pattern_members: dict[str, int] = {}
+        """How many members subscribe with each pattern."""
+        self.assignors: dict[str, int] = {}
+        """How many members ask for each assignor."""
+        self.classic_members = 0
+        self.classic_protocols: dict[str, int] = {}
+        """How many members of the classic protocol support each of its assignors."""
+        self._owners: dict[bytes, dict[int, str]] = {}
+        self._single: dict[Part, dict[str, Any]] = {
+            part: {} for part in (Part.EPOCH, Part.TARGET_EPOCH, Part.PARTITION_METADATA)
+        }
+        self._tables: dict[Part, dict[str, Any]] = {
+            **self._single,
+            Part.MEMBER: self.members,
+            Part.CURRENT: self.currents,
+            Part.TARGET: self.targets,
+            Part.PATTERN: self.patterns,
+        }
+        self._changes: list[Change] = []
+
+    @property
+    def epoch(self) -> GroupEpoch:
+        """The epoch of the group."""
+        return cast(GroupEpoch, self._single[Part.EPOCH].get("", GroupEpoch()))
+
+    @property
+    def target_epoch(self) -> TargetEpoch:
+        """The epoch of the target assignment."""
+        return cast(TargetEpoch, self._single[Part.TARGET_EPOCH].get("", TargetEpoch()))
+
+    def current(self, member_id: str) -> CurrentAssignment:
+        """What a member owns."""
+        return self.currents.get(member_id, NEW_MEMBER)
+
+    def owner(self, topic_id: bytes, partition: int) -> str | None:
+        """Who has a partition, also while giving it up."""
+        owners = self._owners.get(topic_id)
+        return None if owners is None else owners.get(partition)
+
+    # Changes
+
+    def change(self, part: Part, name: str, value: PartValue | None) -> None:
+        """Put a value in its place, None to delete, and remember that it has to be stored."""
+        self._changes.append(Change(part, name, value, self.put(part, name, value)))
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether there is something to store."""
+        return bool(self._changes)
+
+    def take_changes(self) -> list[Change]:
+        """What is to be stored, in order; it is the caller's from now on."""
+        taken, self._changes = self._changes, []
+        return taken
+
+    def undo(self, changes: list[Change]) -> None:
+        """The log did not take these changes: have everything as it was."""
+        for change in reversed(changes):
+            self.put(change.part, change.name, change.before)
+
+    def put(self, part: Part, name: str, value: PartValue | None) -> PartValue | None:
+        """Put a value in its place, as a record tells; give what was there."""
+        table = self._tables[part]
+        before: PartValue | None = table.get(name)
+        if value is None:
+            table.pop(name, None)
+        else:
+            table[name] = value
+        if part is Part.MEMBER:
+            self._index_member(cast(MemberInfo | None, before), -1)
+            self._index_member(cast(MemberInfo | None, value), 1)
+        elif part is Part.CURRENT:
+            self._index_current(name, cast(CurrentAssignment | None, before), cast(CurrentAssignment | None, value))
+        elif part is Part.PATTERN:
+            for resolved, by in ((before, -1), (value, 1)):
+                for topic in () if resolved is None else cast(ResolvedPattern, resolved).topics:
+                    _count(self.subscribers, topic, by)
+        return before
+
+    def _index_member(self, member: MemberInfo | None, by: int) -> None:
+        if member is None:
+            return
+        for topic in member.topic_names:
+            _count(self.subscribers, topic, by)
+        if member.topic_pattern:
+            _count(self.pattern_members, member.topic_pattern, by)
+        if member.server_assignor is not None:
+            _count(self.assignors, member.server_assignor, by)
+        if member.classic is not None:
+            self.classic_members += by
+            for protocol, _ in member.classic.protocols:
+                _count(self.classic_protocols, protocol, by)
+        if member.instance_id is not None:
+            if by > 0:
+                self.static_ids[member.instance_id] = member.member_id
+            elif self.static_ids.get(member.instance_id) == member.member_id:
+                del self.static_ids[member.instance_id]
+
+    def _index_current(self, member_id: str, before: CurrentAssignment | None, value: CurrentAssignment | None) -> None:
+        if before is not None:
+            self._disown(member_id, before.assigned)
+            self._disown(member_id, before.revoking)
+        if value is not None:
+            self._own(member_id, value.assigned)
+            self._own(member_id, value.revoking)
+
+    def _own(self, member_id: str, owned: Owned) -> None:
+        for topic_id, partitions in owned.items():
+            owners = self._owners.setdefault(topic_id, {})
+            for partition in partitions:
+                owners[partition] = member_id
+
+    def _disown(self, member_id: str, owned: Owned) -> None:
+        for topic_id, partitions in owned.items():
+            owners = self._owners.get(topic_id, {})
+            for partition in partitions:
+                if owners.get(partition) == member_id:
+                    del owners[partition]
+            if not owners:
+                self._owners.pop(topic_id, None)
+
+
+def _count(counts: dict[str, int], name: str, by: int) -> None:
+    count = counts.get(name, 0) + by
+    if count:
+        counts[name] = count
+    else:
+        counts.pop(name, None)

@@ -1,0 +1,281 @@
+"""Requests of members, by either protocol, to groups of either kind; what they change is in the log before it holds.
+
+Classic groups answer through tickets, since a generation waits for its members. Consumer groups answer at once; where
+the log has replicas, when those have what was written.
+
+Public methods raise BrokerError.
+"""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+import trio
+
+from odradek.groups import classic_members
+from odradek.groups.consumer_group import ConsumerGroup, Heartbeat, HeartbeatResult
+from odradek.groups.consumer_state import LEAVE_EPOCH, LEAVE_STATIC_EPOCH
+from odradek.groups.group import Group
+from odradek.groups.keeper import STORE_ERRORS, GroupKeeper, Written, translated
+from odradek.groups.member import JoinRequest, JoinResult, SyncResult, Ticket
+from odradek.groups.migration import MigrationPolicy, downgraded, may_downgrade, upgraded
+from odradek.groups.shard import Shard
+from odradek.groups.share_group import ShareGroup
+from odradek_protocol.errors import BrokerError, Error
+
+__all__ = ["Membership", "check_group_id", "result_of"]
+
+R = TypeVar("R")
+
+
+class Membership(GroupKeeper):
+    """What members ask of their coordinator."""
+
+    async def join(
+        self,
+        group_id: str,
+        *,
+        member_id: str,
+        instance_id: str | None,
+        client_id: str,
+        client_host: str,
+        session_timeout_ms: int,
+        rebalance_timeout_ms: int,
+        protocol_type: str,
+        protocols: Iterable[tuple[str, bytes]],
+        requires_known_member_id: bool,
+        can_skip_assignment: bool,
+    ) -> JoinResult:
+        """JoinGroup: wait for the next generation; in a consumer group with members, for no one.
+
+        Raises INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, checked in this
+        order; UNKNOWN_MEMBER_ID for a member of a group that is not there; and as `classic_members.join` does. Other
+        errors are in the result.
+        """
+        check_group_id(group_id)
+        config = self._config
+        if not config.group_min_session_timeout_ms <= session_timeout_ms <= config.group_max_session_timeout_ms:
+            raise BrokerError(Error.INVALID_SESSION_TIMEOUT)
+        shard = self._shard(group_id)
+        group = shard.groups.get(group_id)
+        if group is None:
+            if member_id:
+                raise BrokerError(Error.UNKNOWN_MEMBER_ID)
+            group = shard.create(group_id)
+        request = JoinRequest(
+            member_id=member_id,
+            new_member_id="" if member_id else f"{client_id if instance_id is None else instance_id}-{uuid.uuid4()}",
+            instance_id=instance_id,
+            client_id=client_id,
+            client_host=client_host,
+            session_timeout_ms=session_timeout_ms,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            protocol_type=protocol_type,
+            protocols=tuple(dict(protocols).items()),
+            requires_known_member_id=requires_known_member_id,
+            can_skip_assignment=can_skip_assignment,
+        )
+        if isinstance(group, ConsumerGroup):
+            if not group.is_idle:
+                return await self._join_consumer_group(shard, group, request)
+            group = self._make_classic(shard, group)
+        elif isinstance(group, ShareGroup):
+            raise BrokerError(Error.INCONSISTENT_GROUP_PROTOCOL)
+        ticket = group.join(request, trio.current_time())
+        self._settle(shard, group)
+        return await result_of(ticket)
+
+    def _make_classic(self, shard: Shard, group: ConsumerGroup) -> Group:
+        """A classic group in the place of a consumer group without members."""
+        classic = Group(group.group_id, self._config)
+        classic.offsets = group.offsets
+        try:
+            shard.replace_by_classic(group, classic, None)
+        except BrokerError as error:
+            raise translated(error, STORE_ERRORS) from None
+        self._deadlines.forget(group)
+        return classic
+
+    async def _join_consumer_group(self, shard: Shard, group: ConsumerGroup, request: JoinRequest) -> JoinResult:
+        """A member of the classic protocol comes to a consumer group, or goes on in it.
+
+        Where it takes the place of the last member of the consumer protocol, the group becomes a classic one.
+        """
+        policy = self._limits.migration_policy
+        if policy is MigrationPolicy.DISABLED:
+            text = (
+                f"Cannot join the consumer group {group.group_id} with the classic protocol because the group migration"
+            )
+            raise BrokerError(Error.GROUP_ID_NOT_FOUND, f"{text} is disabled.")
+        epoch = group.tables.epoch
+        former_id = group.tables.static_ids.get(request.instance_id or "")
+        replaces_last = former_id is not None and group.members[former_id].classic is None
+        try:
+            result = classic_members.join(group, request, self._view, self._now())
+        except BrokerError:
+            group.tables.undo(group.tables.take_changes())
+            raise
+        if result.error is not Error.NONE:
+            return result
+        self._schedule(group)
+        written = self._store(shard, group)
+        if replaces_last and may_downgrade(group, (), policy, self._config):
+            changed = group.tables.epoch is not epoch
+            classic, store = downgraded(group, (), self._config, self._view)
+            written = self._downgrade(shard, group, classic, store, rebalance=changed)
+        if written is not None:
+            await written.wait(STORE_ERRORS)
+        return result
+
+    def sync(
+        self,
+        group_id: str,
+        *,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        protocol_type: str | None,
+        protocol_name: str | None,
+        assignments: Mapping[str, bytes],
+    ) -> Ticket[SyncResult]:
+        """SyncGroup: the assignment, when it is known. Raises as `join` does; other errors are in the result."""
+        check_group_id(group_id)
+        shard, group = self._member_group(group_id)
+        if isinstance(group, ConsumerGroup):
+            result = classic_members.sync(
+                group,
+                member_id,
+                instance_id,
+                generation,
+                protocol_type=protocol_type,
+                protocol_name=protocol_name,
+                topics=self._view,
+                now=self._now(),
+            )
+            self._schedule(group)
+            return Ticket(result)
+        ticket = group.sync(
+            member_id,
+            instance_id,
+            generation,
+            protocol_type=protocol_type,
+            protocol_name=protocol_name,
+            assignments=assignments,
+        )
+        self._settle(shard, group)
+        return ticket
+
+    def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> None:
+        """Heartbeat. Raises INVALID_GROUP_ID, NOT_COORDINATOR, and as `Group.heartbeat` does.
+
+        While the group is loaded nothing is wrong with it: its sessions start when it is.
+        """
+        check_group_id(group_id)
+        try:
+            _, group = self._member_group(group_id)
+        except BrokerError as error:
+            if error.error is Error.COORDINATOR_LOAD_IN_PROGRESS:
+                return
+            raise
+        try:
+            if isinstance(group, ConsumerGroup):
+                classic_members.heartbeat(group, member_id, instance_id, generation, self._now())
+            else:
+                group.heartbeat(member_id, instance_id, generation, trio.current_time())
+        finally:
+            self._schedule(group)
+
+    def leave(self, group_id: str, members: Sequence[tuple[str, str | None]]) -> list[Error]:
+        """LeaveGroup for several (member id, instance id): an error for each. Raises as `join` does."""
+        check_group_id(group_id)
+        shard = self._shard(group_id)
+        group = shard.groups.get(group_id)
+        if group is None or isinstance(group, ShareGroup):
+            return [Error.UNKNOWN_MEMBER_ID] * len(members)
+        if isinstance(group, ConsumerGroup):
+            member_ids, errors = classic_members.leaving(group, members)
+            if member_ids:
+                self._take_out(shard, group, member_ids)
+                self._schedule(group)
+            return errors
+        errors = group.leave(members, trio.current_time())
+        self._settle(shard, group)
+        return errors
+
+    def consumer_heartbeat(self, group_id: str, request: Heartbeat) -> tuple[HeartbeatResult, Written | None]:
+        """ConsumerGroupHeartbeat: the reply, and what has to be replicated before it may leave.
+
+        A first heartbeat makes the group where it is not there, and turns a classic one into a consumer group.
+        Raises NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND, what `ConsumerGroup.heartbeat` raises,
+        and `STORE_ERRORS`.
+        """
+        shard = self._shard(group_id)
+        group = shard.groups.get(group_id)
+        if isinstance(group, ShareGroup):
+            raise BrokerError(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+        if not isinstance(group, ConsumerGroup):
+            return self._first_heartbeat(shard, group_id, group, request)
+        if request.member_epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
+            return self._leave_consumer_group(shard, group, request)
+        result = group.heartbeat(request, self._now())
+        self._schedule(group)
+        return result, self._store(shard, group)
+
+    def heartbeat_interval_ms(self, group_id: str) -> int:
+        """How often the members of a consumer group are told to send a heartbeat."""
+        return self._limits.heartbeat_interval_ms(group_id)
+
+    def _leave_consumer_group(
+        self, shard: Shard, group: ConsumerGroup, request: Heartbeat
+    ) -> tuple[HeartbeatResult, Written | None]:
+        result = group.leave(request)
+        if group.tables.has_changes:
+            written = self._store(shard, group)
+        else:
+            written = self._take_out(shard, group, (result.member_id,))
+            if not group.is_dead:
+                self._schedule(group)
+        return result, written
+
+    def _first_heartbeat(
+        self, shard: Shard, group_id: str, classic: Group | None, request: Heartbeat
+    ) -> tuple[HeartbeatResult, Written | None]:
+        """A member comes to a group that is not there, or that speaks the classic protocol so far."""
+        if request.member_epoch != 0:
+            text = (
+                f"Consumer group {group_id} not found."
+                if classic is None
+                else f"Group {group_id} is not a consumer group."
+            )
+            raise BrokerError(Error.GROUP_ID_NOT_FOUND, text)
+        if classic is None:
+            group = shard.new_consumer_group(group_id)
+        else:
+            group = upgraded(classic, self._limits.migration_policy, self._limits, self._view)
+        result = group.heartbeat(request, self._now())
+        changes = group.tables.take_changes()
+        try:
+            last_offset = shard.put_consumer_group(group, changes, classic)
+        except BrokerError as error:
+            raise translated(error, STORE_ERRORS) from None
+        if classic is not None:
+            self._deadlines.forget(classic)
+            classic.kill(Error.REBALANCE_IN_PROGRESS)
+        group.resume(self._now())
+        self._schedule(group)
+        return result, None if shard.is_committed(last_offset) else Written(shard, last_offset)
+
+
+def check_group_id(group_id: str) -> None:
+    if not group_id:
+        raise BrokerError(Error.INVALID_GROUP_ID)
+
+
+async def result_of(ticket: Ticket[R]) -> R:
+    """What a ticket is resolved with. The group has a deadline for everything that it owes."""
+    if ticket.result is None:
+        resolved = trio.Event()
+        ticket.on_resolved(resolved.set)
+        await resolved.wait()
+    assert ticket.result is not None
+    return ticket.result

@@ -1,0 +1,207 @@
+"""What a share group consists of, as it is stored: each kind of thing is a `SharePart`, kept in one record.
+
+The tables have what the records have: loading puts record after record into them, and a request puts changes into them
+that become records. Changes are kept until they are taken, so that they can be undone when the log does not take them.
+"""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from odradek.groups.assignors import Assignment
+from odradek.groups.consumer_state import GroupEpoch, TargetEpoch
+
+__all__ = ["NEW_MEMBER", "ShareChange", "ShareCurrent", "ShareMember", "SharePart", "ShareTables", "TopicStates"]
+
+
+class SharePart(enum.Enum):
+    """What a record of a share group tells of."""
+
+    EPOCH = enum.auto()
+    MEMBER = enum.auto()
+    TARGET_EPOCH = enum.auto()
+    TARGET = enum.auto()
+    CURRENT = enum.auto()
+    TOPICS = enum.auto()
+
+
+@dataclass(slots=True, frozen=True)
+class ShareMember:
+    """What a member says about itself."""
+
+    member_id: str
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topic_names: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True, frozen=True)
+class ShareCurrent:
+    """What a member has. A heartbeat with `previous_epoch` is taken too: the reply that told the newer may be lost."""
+
+    epoch: int
+    previous_epoch: int
+    assigned: Assignment
+
+
+NEW_MEMBER = ShareCurrent(0, 0, {})
+"""What a member has that has just come."""
+
+NamedPartitions = Mapping[bytes, tuple[str, frozenset[int]]]
+"""By topic id the topic's name and partitions of it."""
+
+
+@dataclass(slots=True, frozen=True)
+class TopicStates:
+    """Of which partitions the share coordinator keeps the state of the group.
+
+    It has been asked to begin with those in `initializing`, has begun with those in `initialized`, and has been asked
+    to forget the topics in `deleting`, of which the names are known.
+    """
+
+    initializing: NamedPartitions = field(default_factory=dict)
+    initialized: NamedPartitions = field(default_factory=dict)
+    deleting: Mapping[bytes, str] = field(default_factory=dict)
+
+    def with_initializing(self, added: NamedPartitions) -> "TopicStates":
+        """The share coordinator is asked to begin with these."""
+        deleting = {topic_id: name for topic_id, name in self.deleting.items() if topic_id not in added}
+        return TopicStates(_united(self.initializing, added), self.initialized, deleting)
+
+    def without_initializing(self, removed: NamedPartitions) -> "TopicStates":
+        """It could not."""
+        return TopicStates(_reduced(self.initializing, removed), self.initialized, self.deleting)
+
+    def with_initialized(self, added: NamedPartitions) -> "TopicStates":
+        """It has begun with these."""
+        return TopicStates(_reduced(self.initializing, added), _united(self.initialized, added), self.deleting)
+
+    def with_deleting(self, topics: Mapping[bytes, str]) -> "TopicStates":
+        """It is asked to forget topics with which it has begun."""
+        initialized = {topic_id: each for topic_id, each in self.initialized.items() if topic_id not in topics}
+        return TopicStates(self.initializing, initialized, {**self.deleting, **topics})
+
+    def without_topics(self, topic_ids: frozenset[bytes]) -> "TopicStates":
+        """There is nothing of these topics any more."""
+        return TopicStates(
+            {topic_id: each for topic_id, each in self.initializing.items() if topic_id not in topic_ids},
+            {topic_id: each for topic_id, each in self.initialized.items() if topic_id not in topic_ids},
+            {topic_id: name for topic_id, name in self.deleting.items() if topic_id not in topic_ids},
+        )
+
+    def without_deleting(self, topic_ids: frozenset[bytes]) -> "TopicStates":
+        """It has forgotten these topics."""
+        deleting = {topic_id: name for topic_id, name in self.deleting.items() if topic_id not in topic_ids}
+        return TopicStates(self.initializing, self.initialized, deleting)
+
+    def mentions(self, topic_id: bytes) -> bool:
+        """Whether anything is said of a topic."""
+        return topic_id in self.initializing or topic_id in self.initialized or topic_id in self.deleting
+
+
+def _united(one: NamedPartitions, other: NamedPartitions) -> NamedPartitions:
+    united = dict(one)
+    for topic_id, (name, partitions) in other.items():
+        united[topic_id] = name, partitions | united.get(topic_id, (name, frozenset()))[1]
+    return united
+
+
+def _reduced(one: NamedPartitions, other: NamedPartitions) -> NamedPartitions:
+    left = {}
+    for topic_id, (name, partitions) in one.items():
+        rest = partitions - other.get(topic_id, (name, frozenset()))[1]
+        if rest:
+            left[topic_id] = name, rest
+    return left
+
+
+SharePartValue = GroupEpoch | ShareMember | TargetEpoch | Assignment | ShareCurrent | TopicStates
+
+
+@dataclass(slots=True, frozen=True)
+class ShareChange:
+    """One record to be: `value` in the place of `before`, None where there is nothing.
+
+    `name` is the member id; empty for what a group has one of.
+    """
+
+    part: SharePart
+    name: str
+    value: SharePartValue | None
+    before: SharePartValue | None = None
+
+
+class ShareTables:
+    """What is stored of one group."""
+
+    def __init__(self) -> None:
+        self.members: dict[str, ShareMember] = {}
+        self.currents: dict[str, ShareCurrent] = {}
+        self.targets: dict[str, Assignment] = {}
+        self.subscribers: dict[str, int] = {}
+        """How many members subscribe to each topic."""
+        self._single: dict[str, Any] = {}
+        self._changes: list[ShareChange] = []
+
+    @property
+    def epoch(self) -> GroupEpoch:
+        """The epoch of the group."""
+        return cast(GroupEpoch, self._single.get(SharePart.EPOCH.name, GroupEpoch()))
+
+    @property
+    def target_epoch(self) -> TargetEpoch:
+        """The epoch of the target assignment."""
+        return cast(TargetEpoch, self._single.get(SharePart.TARGET_EPOCH.name, TargetEpoch()))
+
+    @property
+    def topics(self) -> TopicStates:
+        """The partitions of which there is a state."""
+        return cast(TopicStates, self._single.get(SharePart.TOPICS.name, TopicStates()))
+
+    def current(self, member_id: str) -> ShareCurrent:
+        """What a member has."""
+        return self.currents.get(member_id, NEW_MEMBER)
+
+    def change(self, part: SharePart, name: str, value: SharePartValue | None) -> None:
+        """Put a value in its place, None to delete, and remember that it has to be stored."""
+        self._changes.append(ShareChange(part, name, value, self.put(part, name, value)))
+
+    def take_changes(self) -> list[ShareChange]:
+        """What is to be stored, in order; it is the caller's from now on."""
+        taken, self._changes = self._changes, []
+        return taken
+
+    def undo(self, changes: list[ShareChange]) -> None:
+        """The log did not take these changes: have everything as it was."""
+        for change in reversed(changes):
+            self.put(change.part, change.name, change.before)
+
+    def put(self, part: SharePart, name: str, value: SharePartValue | None) -> SharePartValue | None:
+        """Put a value in its place, as a record tells; give what was there."""
+        tables: dict[SharePart, dict[str, Any]] = {
+            SharePart.MEMBER: self.members,
+            SharePart.CURRENT: self.currents,
+            SharePart.TARGET: self.targets,
+        }
+        table = tables.get(part)
+        if table is None:
+            table, name = self._single, part.name
+        before: SharePartValue | None = table.get(name)
+        if value is None:
+            table.pop(name, None)
+        else:
+            table[name] = value
+        if part is SharePart.MEMBER:
+            self._count(cast(ShareMember | None, before), -1)
+            self._count(cast(ShareMember | None, value), 1)
+        return before
+
+    def _count(self, member: ShareMember | None, by: int) -> None:
+        for topic in () if member is None else member.topic_names:
+            count = self.subscribers.get(topic, 0) + by
+            if count:
+                self.subscribers[topic] = count
+            else:
+                del self.subscribers[topic]

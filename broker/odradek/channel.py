@@ -49,8 +49,9 @@ FETCH = 1
 
 TURNS_IN_A_ROW = 6
 """Pieces received and requests served of one connection before the others get a turn: with as many small requests a
-connection that floods holds up another one for some tenths of a millisecond; and the five requests that a producer has on
-their way by default are served in one turn."""
+connection that floods holds up another one for some tenths of a millisecond. The five requests that a producer has on
+their way by default fit into one turn.
+"""
 
 REPLIES_TOGETHER = 5
 """Replies that may wait for the requests behind theirs: a reply is late by as many small requests at most."""

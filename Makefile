@@ -5,14 +5,24 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= data
 LISTENERS ?= PLAINTEXT://127.0.0.1:9092
-SOURCES := $(wildcard broker protocol compat-tests benchmarks)
+SOURCES := $(wildcard broker protocol compat-tests benchmarks pipeline)
 INSTALLED := $(VENV)/.installed
+PIPELINE_INSTALLED := $(VENV)/.pipeline-installed
 
-.PHONY: run install test unit lint type format compat compat-kafka bench soak fuzz wheel clean
+.PHONY: run pipeline pipeline-proof install test unit lint type format compat compat-kafka bench soak fuzz wheel clean
 
 run: install
 	@echo "data: $(abspath $(DATA))"
 	@$(BIN)/odradek serve --override listeners=$(LISTENERS) --override log.dirs=$(abspath $(DATA))
+
+# The data pipeline on PySpark, with a broker of its own; ends with a report. Needs Java 17.
+pipeline: MINUTES ?= 2
+pipeline: $(PIPELINE_INSTALLED)
+	@$(BIN)/python -m pipeline run --minutes $(MINUTES)
+
+# The jobs killed ten times, the broker five times. CI kills each once.
+pipeline-proof: $(PIPELINE_INSTALLED)
+	$(BIN)/pytest -s pipeline/tests/test_kill.py --kills 10
 
 install: $(INSTALLED)
 
@@ -22,7 +32,11 @@ $(INSTALLED): pyproject.toml
 	$(BIN)/python -m pip install --quiet --group dev --editable .
 	@touch $@
 
-test: install
+$(PIPELINE_INSTALLED): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --group pipeline
+	@touch $@
+
+test: install $(PIPELINE_INSTALLED)
 	$(BIN)/pytest
 
 unit: install
@@ -50,7 +64,7 @@ lint: install
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/lint-imports
 
-type: install
+type: install $(PIPELINE_INSTALLED)
 	$(BIN)/mypy
 
 format: install
@@ -58,16 +72,17 @@ format: install
 	$(BIN)/ruff format $(SOURCES)
 
 # Options of `python -m benchmarks`: make bench BENCH="--brokers odradek kafka kfake"
-bench: install
+bench: install $(PIPELINE_INSTALLED)
 	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python -m benchmarks $(BENCH)
 
 # A mixed load with restarts: make soak MINUTES=5
-MINUTES ?= 60
+soak: MINUTES ?= 60
 soak: install
 	$(BIN)/python broker/tests/strength/soak.py --minutes $(MINUTES)
 
 # The fuzz targets for MINUTES each: make fuzz MINUTES=5
+fuzz: MINUTES ?= 5
 fuzz: install
 	$(BIN)/python -m pip install --quiet --group fuzz
 	@for target in connection records recovery; do \

@@ -15,6 +15,7 @@ alike from whatever else the machine does. How much that was is measured for eac
     load.py             sends frames, and takes replies with as little CPU as can be
     tools.py            Kafka's own performance tools, and librdkafka
     members.py          members of classic groups
+    spark.py            the rows of PySpark, which has one session in this process
     rows.py patterns.py crowds.py groups.py cleaning.py transactions.py    what one row of the table does
     catalogue.py        which rows there are
     machine.py          what is measured on, and what others take of it

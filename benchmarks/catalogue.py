@@ -26,6 +26,7 @@ from benchmarks.rows import (
     SmallRequests,
     Start,
 )
+from benchmarks.spark import SparkRead
 from benchmarks.transactions import Transactions
 from odradek_protocol.records.compression import Codec
 
@@ -131,6 +132,11 @@ CROWDS: tuple[Row, ...] = (
     ManyPartitions("10,000 partitions of 5 KB", 10_000),
 )
 
+SPARK: tuple[Row, ...] = (
+    SparkRead("PySpark, batch, 100 B", 1_500, 16 * KIB, 100, partitions=4),
+    SparkRead("PySpark, streaming, 100 B", 1_500, 16 * KIB, 100, partitions=4, streaming=True),
+)
+
 CLEANING: tuple[Row, ...] = (
     Compaction("compact 16 KiB of 100 B", 6_000, 16 * KIB, 100),
     Compaction("compact 16 KiB of 1 KB", 12_000, 16 * KIB, 1000),
@@ -138,7 +144,8 @@ CLEANING: tuple[Row, ...] = (
 
 FOOTPRINT: tuple[Row, ...] = (Start("start"), Memory("after the load"))
 
-ROWS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + GROUPS + PATTERNS + CLIENTS + JAVA + CLEANING + CROWDS + FOOTPRINT
-QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA + CROWDS)
+LOADS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + GROUPS + PATTERNS + CLIENTS + JAVA + SPARK + CLEANING
+ROWS = LOADS + CROWDS + FOOTPRINT
+QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA + SPARK + CROWDS)
 """Those that need no JVM for the client, whose start takes longer than its load, and no thousands of
 connections or partitions."""

@@ -275,10 +275,14 @@ class ClientConsume(Row):
             filling = itertools.chain.from_iterable(itertools.repeat(made, batches))
             drive([Requests(broker.port, filling, 5, produce_check(topic))])
             cpu_s = broker.cpu_s()
-            consume = tools.java_consume if self.java else tools.librdkafka_consume
-            per_s = consume(broker.address, topic, records)
+            per_s = self.consume(broker.address, topic, records)
             cpu_s = broker.cpu_s() - cpu_s
         return {"cpu_us_per_record": cpu_s / records * 1e6, "records_per_s": per_s}
+
+    def consume(self, address: str, topic: str, records: int) -> float:
+        """Read a topic of so many records; records/s."""
+        consume = tools.java_consume if self.java else tools.librdkafka_consume
+        return consume(address, topic, records)
 
 
 @dataclass(frozen=True)

@@ -47,10 +47,13 @@ log = logging.getLogger(__name__)
 FETCH = 1
 """The one API whose replies hold slices of a log."""
 
-TURNS_IN_A_ROW = 16
-"""Requests served and pieces received of one connection before the others get a turn, while bytes keep coming."""
+TURNS_IN_A_ROW = 6
+"""Pieces received and requests served of one connection before the others get a turn: with as many small requests a
+connection that floods holds up another one for some tenths of a millisecond. The five requests that a producer has on
+their way by default fit into one turn.
+"""
 
-REPLIES_TOGETHER = 8
+REPLIES_TOGETHER = 5
 """Replies that may wait for the requests behind theirs: a reply is late by as many small requests at most."""
 
 

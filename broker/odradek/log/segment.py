@@ -429,11 +429,29 @@ class Segment:
 
     def find(self, offset: int) -> tuple[int, RecordBatch] | None:
         """The position and header of the batch that holds `offset`, or of the next one. Raises OSError."""
-        start = self.indexes.offsets.position_of(offset - self.base_offset)
-        for position, batch in self.walk(start):
+        for position, batch in self.walk(self.start_for(offset)):
             if batch.base_offset + batch.last_offset_delta >= offset:
                 return position, batch
         return None
+
+    def start_for(self, offset: int) -> int:
+        """The start of a batch that is at or before the one that holds `offset`, by the index. Raises OSError."""
+        start = self.indexes.offsets.position_of(offset - self.base_offset)
+        if start and self._is_wrong_at(start, offset):
+            return self._index_anew().offsets.position_of(offset - self.base_offset)
+        return start
+
+    def _is_wrong_at(self, position: int, offset: int) -> bool:
+        """Whether the index of a sealed segment lies: no batch that ends at or before `offset` starts at `position`."""
+        if not self.sealed:
+            return False
+        batch = next((batch for _, batch in self.walk(position)), None)
+        return batch is None or not self.base_offset <= batch.base_offset <= batch.last_offset <= offset
+
+    def _index_anew(self) -> Indexes:
+        logger.warning("%s: its index does not fit, it is built again", self.path)
+        self._indexes = self._rebuild_indexes()
+        return self._indexes
 
     def extent(self, position: int, max_bytes: int, end_offset: int, at_least_one: bool) -> tuple[int, int]:
         """How many bytes of whole batches from `position` on to give, and the offset behind them. Raises OSError.
@@ -444,8 +462,11 @@ class Segment:
         limit = position + max_bytes
         if end_offset >= self.next_offset and self.size <= limit:
             return self.size - position, self.next_offset
-        offsets = self.indexes.offsets
-        end = max(position, min(offsets.position_before(limit), offsets.position_of(end_offset - 1 - self.base_offset)))
+        end = self._batch_before(limit, end_offset - 1)
+        if end > position and self._is_wrong_at(end, end_offset - 1):
+            self._index_anew()
+            end = self._batch_before(limit, end_offset - 1)
+        end = max(position, end)
         next_offset = -1
         for start, batch in self.walk(end):
             if next_offset < 0 and start > position:
@@ -455,6 +476,11 @@ class Segment:
                 break
             end, next_offset = start + batch.size, last_offset + 1
         return end - position, next_offset
+
+    def _batch_before(self, position: int, offset: int) -> int:
+        """The greatest start of a batch, of those in the index, that is at most `position` and not behind `offset`."""
+        offsets = self.indexes.offsets
+        return min(offsets.position_before(position), offsets.position_of(offset - self.base_offset))
 
     def read(self, position: int, size: int) -> memoryview:
         """`size` bytes at `position`. Raises OSError."""

@@ -23,8 +23,7 @@ def find_timestamp(segment: Segment, timestamp: int, start_offset: int) -> Times
 
     Raises OSError; ProtocolError when the batch in question cannot be read.
     """
-    indexes = segment.indexes
-    position = indexes.offsets.position_of(indexes.times.offset_before(timestamp))
+    position = segment.start_for(segment.base_offset + segment.indexes.times.offset_before(timestamp))
     for start, batch in segment.walk(position):
         if batch.max_timestamp < timestamp or batch.last_offset < start_offset:
             continue

@@ -3,12 +3,15 @@
 import argparse
 import hashlib
 import importlib
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import atheris
+
+from fuzzing import folders
 
 ROOT = Path(__file__).parents[3]
 
@@ -60,8 +63,18 @@ def main() -> None:
         "artifact_prefix": f"{KEPT / given.target}-",
         "print_final_stats": 1,
     }
-    atheris.Setup([sys.argv[0], *(f"-{key}={value}" for key, value in options.items()), str(corpus)], target.check)
-    atheris.Fuzz()
+    run([*(f"-{key}={value}" for key, value in options.items()), str(corpus)], target)
+
+
+def run(arguments: list[str], target: Any) -> NoReturn:
+    """Let a child do it, as libFuzzer ends its process without a chance to remove the target's files."""
+    folders.base()
+    child = os.fork()
+    if child == 0:
+        atheris.Setup([sys.argv[0], *arguments], target.check)
+        atheris.Fuzz()
+    _, status = os.waitpid(child, 0)
+    sys.exit(os.waitstatus_to_exitcode(status))
 
 
 if __name__ == "__main__":

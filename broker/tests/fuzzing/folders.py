@@ -10,11 +10,12 @@ IN_MEMORY = Path("/dev/shm")
 @cache
 def folder(name: str) -> Path:
     """A target's folder, the same one until the process ends."""
-    made = Path(_base().name, name)
+    made = Path(base().name, name)
     made.mkdir()
     return made
 
 
 @cache
-def _base() -> "tempfile.TemporaryDirectory[str]":
+def base() -> "tempfile.TemporaryDirectory[str]":
+    """The folder of all targets, which goes when the process that made it ends."""
     return tempfile.TemporaryDirectory(prefix="odradek-fuzz-", dir=IN_MEMORY if IN_MEMORY.is_dir() else None)

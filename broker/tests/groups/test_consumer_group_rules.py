@@ -40,6 +40,9 @@ class Consumer(Member):
         super().__init__(member_id, group, instance_id=instance_id)
         self.has: set[tuple[bytes, int]] = set()
         """What it still consumes."""
+        self.subscription: dict[str, object] = {}
+        self.out_of_touch = False
+        """Whether a reply was lost: a client then says all there is to say, to be told what it missed."""
 
 
 class ConsumerGroupRules(RuleBasedStateMachine):
@@ -76,6 +79,10 @@ class ConsumerGroupRules(RuleBasedStateMachine):
     def beat(self, consumer: Consumer, *, lost: bool = False, fails: bool = False, **told: object) -> None:
         epoch, owned = consumer.epoch, consumer.owned
         consumer.owned = _as_assignment(consumer.has)
+        consumer.subscription = told or consumer.subscription
+        if consumer.out_of_touch or epoch == 0:
+            told = {"rebalance_timeout_ms": 60_000, **consumer.subscription}
+        consumer.out_of_touch = lost or fails
         try:
             result = consumer.beat(self.now, **told)
         except BrokerError as error:
@@ -227,7 +234,7 @@ def _as_assignment(partitions: set[tuple[bytes, int]]) -> dict[bytes, frozenset[
     return {topic: frozenset(each) for topic, each in found.items()}
 
 
-ConsumerGroupRules.TestCase.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
+ConsumerGroupRules.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
 TestConsumerGroupRules = ConsumerGroupRules.TestCase
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import textwrap
@@ -13,6 +14,7 @@ from support.logs import EVERYTHING, NOW_MS, FaultyFiles, Opener, check_indexes,
 
 from odradek.log.log import Log, Origin
 from odradek_protocol.errors import BrokerError, Error
+from odradek_protocol.records.read import read_records
 
 
 @pytest.fixture
@@ -144,6 +146,26 @@ class TestIndexes:
         assert contents(reopened) == before
         assert reopened.max_timestamp(100) == log.max_timestamp(100)
         check_indexes(reopened)
+
+    @pytest.mark.parametrize("entry", [(0, 6), (0, 4000), (1, 1)])
+    def test_that_lie_are_rebuilt_when_they_are_asked(self, opener: Opener, entry: tuple[int, int]) -> None:
+        """A plausible index of a sealed segment whose positions are no batches'."""
+        opener.config.segment_bytes = 5000
+        log = opener()
+        fill(log, *[b"%d" % number * 30 for number in range(100)])
+        before = contents(log)
+        log.close()
+        for segment in log.segments[:-1]:
+            Path(segment.path).with_suffix(".index").write_bytes(struct.pack(">ii", *entry))
+        reopened = opener(clean=True)
+        for offset, value in before:
+            found = reopened.read(offset, 300, 100, at_least_one=True)
+            assert found is not None
+            assert (found.first_offset, next(iter(read_records(memoryview(found.read_bytes())))).value) == (
+                offset,
+                value,
+            )
+        assert contents(reopened) == before
 
     def test_of_no_segment_are_removed(self, opener: Opener) -> None:
         log = opener()

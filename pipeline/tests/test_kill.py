@@ -1,0 +1,123 @@
+"""The proof: streaming jobs and broker are killed at random points, and every event is in the outputs exactly once.
+
+`--kills N` says how often the jobs are killed; the broker is killed every other time, while the generator goes on. The
+seed of the points is printed, and `--seed` repeats them as far as time allows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipeline.admin import create_topics
+from pipeline.broker import Broker
+from pipeline.database import create_tables, sqlite_url
+from pipeline.generator import Plan
+from pipeline.landed import collect, reconcile
+from pipeline.produce import produce, read_note
+from pipeline.progress import read_progress
+from pipeline.settings import Settings
+from pipeline.streams import JOBS, start, supervise
+from pipeline.truth import derive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.timeout(3600)
+
+WAIT_S = 300
+"""For micro-batches to go on after a start, on a machine that has much else to do."""
+
+
+FEW_JOBS = ["landing", "counts", "spend"]
+"""One for each way to write exactly once: what a single kill is for."""
+
+
+class Running:
+    """Streaming jobs as a user runs them, in a session of their own that can be killed as a whole."""
+
+    def __init__(self, jobs: Iterable[str], settings: Settings, folder: Path, quick_spark: Mapping[str, str]) -> None:
+        command = [sys.executable, "-m", "pipeline", "stream", "--folder", settings.folder, "--master", "local[2]"]
+        command += ["--bootstrap-servers", settings.bootstrap_servers, "--trigger-s", "0.2"]
+        command += ["--max-offsets-per-trigger", f"{settings.max_offsets_per_trigger}"]
+        self._progress = folder / "progress.jsonl"
+        command += ["--progress", str(self._progress), "--jobs", *jobs]
+        self._log = folder / "stream.log"
+        with self._log.open("ab") as log:
+            environment = {**os.environ, **quick_spark, "PYTHONPATH": os.getcwd()}
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=log, cwd=folder, env=environment, start_new_session=True
+            )
+        self._batches_before = self._batches()
+
+    def _batches(self) -> int:
+        return sum(batch.rows > 0 for batch in read_progress(self._progress))
+
+    def wait_for_batches(self, count: int) -> None:
+        """Wait until `count` micro-batches were done since the start."""
+        deadline = time.monotonic() + WAIT_S
+        while self._batches() < self._batches_before + count:
+            assert self._process.poll() is None, self._log.read_text()[-4000:]
+            assert time.monotonic() < deadline, self._log.read_text()[-4000:]
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """End Python and the JVM by SIGKILL."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+
+def test_every_event_is_there_once_whatever_is_killed(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, quick_spark: Mapping[str, str]
+) -> None:
+    kills, seed = request.config.getoption("kills"), request.config.getoption("seed")
+    print(f"--kills {kills} --seed {seed}")
+    points = random.Random(seed)
+    note = tmp_path / "produced.json"
+    with ExitStack() as stack:
+        broker = stack.enter_context(Broker(tmp_path))
+        url = sqlite_url(str(tmp_path / "warehouse.db"))
+        settings = Settings(broker.bootstrap_servers, str(tmp_path), url, max_offsets_per_trigger=600)
+        create_topics(settings.bootstrap_servers)
+        seconds = 30.0 * (kills + 1)
+        # It begins in the past: the first half is there at once, and the rest comes as time goes by.
+        plan = Plan(seed=seed, start_ms=int((time.time() - seconds / 2) * 1000), rate=60)
+        generator = threading.Thread(target=produce, args=(broker.bootstrap_servers, plan, seconds, note))
+        generator.start()
+        for number in range(kills):
+            jobs = Running(JOBS if kills > 1 else FEW_JOBS, settings, tmp_path, quick_spark)
+            stack.callback(jobs.kill)
+            jobs.wait_for_batches(points.randint(2, 12))
+            if number % 2 == 0:
+                time.sleep(points.uniform(0, 1))
+                broker.kill()
+                time.sleep(points.uniform(0, 2))
+                broker.restart()
+                jobs.wait_for_batches(points.randint(1, 12))
+            time.sleep(points.uniform(0, 2))  # anywhere within a micro-batch
+            jobs.kill()
+        generator.join()
+        records = read_note(note)
+        # What is left, to the end.
+        last = dataclasses.replace(settings, trigger_s=None, max_offsets_per_trigger=100_000)
+        create_tables(spark, url)
+        supervise(start(spark, last, JOBS), lambda: False)
+        checks = reconcile(derive(records, settings), collect(spark, settings), settings)
+    dropped = sum(batch.dropped for batch in read_progress(tmp_path / "progress.jsonl"))
+    assert [check for check in checks if not check.holds] == []
+    assert all(check.expected > 0 for check in checks if "aborted" not in check.name)
+    assert dropped == 0

@@ -237,6 +237,18 @@ class TestBothProtocols:
         wire.call("DescribeGroups", 5, Groups=[name])
 
     @compared("beside_kafka_4")
+    def test_a_group_whose_assignor_has_data_of_its_own_stays(self, wire: Wire, name: str) -> None:
+        members = Members(wire, name)
+        old = wire.ask("JoinGroup", 9, **_join(members, ""))["MemberId"]
+        wire.call("JoinGroup", 9, **_join(members, old))
+        named = {"GroupId": name, "MemberId": old, "ProtocolType": "consumer", "ProtocolName": "cooperative-sticky"}
+        data = struct.pack(">hii4s", 1, 0, 4, b"mine")
+        wire.call("SyncGroup", 5, GenerationId=1, Assignments=[{"MemberId": old, "Assignment": data}], **named)
+        members.beat("new")
+        wire.call("Heartbeat", 4, GenerationId=1, GroupId=name, MemberId=old)
+        wire.call("DescribeGroups", 5, Groups=[name])
+
+    @compared("beside_kafka_4")
     def test_a_member_of_the_classic_protocol_comes_and_goes(self, wire: Wire, name: str) -> None:
         members = Members(wire, name)
         members.beat("new")

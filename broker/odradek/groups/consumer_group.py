@@ -33,6 +33,7 @@ from typing import Protocol
 from odradek.groups.assignors import ASSIGNORS, Assignment, AssignorMember
 from odradek.groups.consumer_state import (
     LEAVE_STATIC_EPOCH,
+    Change,
     CurrentAssignment,
     GroupEpoch,
     MemberInfo,
@@ -134,9 +135,12 @@ class Now:
     wall_ms: int
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class Heartbeat:
-    """A ConsumerGroupHeartbeat request. What is None, or -1 for the timeout, is as it was told before."""
+    """A ConsumerGroupHeartbeat request. What is None, or -1 for the timeout, is as it was told before.
+
+    It is not frozen, though nobody changes it: to make a frozen one takes 2.6 us in place of 1.0, at each heartbeat.
+    """
 
     member_id: str
     member_epoch: int
@@ -235,8 +239,14 @@ class ConsumerGroup:
         try:
             return self._stay(request, now)
         except BrokerError:
-            self.tables.undo(self.tables.take_changes())
+            self.undo(self.tables.take_changes())
             raise
+
+    def undo(self, changes: list[Change]) -> None:
+        """These changes are not to be: have everything as it was, and look at the topics anew."""
+        if changes:
+            self.tables.undo(changes)
+            self._revision = self._patterns_revision = -1
 
     def _stay(self, request: Heartbeat, now: Now) -> HeartbeatResult:
         self.check_size(request.member_id)
@@ -392,7 +402,7 @@ class ConsumerGroup:
 
     def _subscribe(self, former: MemberInfo | None, member: MemberInfo, now: Now) -> bool:
         """Store what a member says; whether it subscribes to something else than before."""
-        if member == former:
+        if member is former or member == former:
             return False
         tables = self.tables
         pattern = member.topic_pattern

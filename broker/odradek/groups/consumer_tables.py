@@ -22,6 +22,9 @@ from odradek.groups.consumer_state import (
 
 __all__ = ["ConsumerTables"]
 
+FIRST_EPOCH = GroupEpoch()
+NO_TARGET = TargetEpoch()
+
 
 class ConsumerTables:
     """What is stored of one group."""
@@ -58,12 +61,12 @@ class ConsumerTables:
     @property
     def epoch(self) -> GroupEpoch:
         """The epoch of the group."""
-        return cast(GroupEpoch, self._single[Part.EPOCH].get("", GroupEpoch()))
+        return cast(GroupEpoch, self._single[Part.EPOCH].get("", FIRST_EPOCH))
 
     @property
     def target_epoch(self) -> TargetEpoch:
         """The epoch of the target assignment."""
-        return cast(TargetEpoch, self._single[Part.TARGET_EPOCH].get("", TargetEpoch()))
+        return cast(TargetEpoch, self._single[Part.TARGET_EPOCH].get("", NO_TARGET))
 
     def current(self, member_id: str) -> CurrentAssignment:
         """What a member owns."""

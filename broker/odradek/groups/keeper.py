@@ -233,7 +233,7 @@ class GroupKeeper:
         try:
             last_offset = shard.append_changes(group, changes)
         except BrokerError as error:
-            group.tables.undo(changes)
+            group.undo(changes)
             raise translated(error, STORE_ERRORS) from None
         return None if shard.is_committed(last_offset) else Written(shard, last_offset)
 
@@ -245,7 +245,7 @@ class GroupKeeper:
         try:
             last_offset = shard.append_share_changes(group, changes)
         except BrokerError as error:
-            group.tables.undo(changes)
+            group.undo(changes)
             raise translated(error, STORE_ERRORS) from None
         return None if shard.is_committed(last_offset) else Written(shard, last_offset)
 

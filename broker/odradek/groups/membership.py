@@ -113,7 +113,7 @@ class Membership(GroupKeeper):
         try:
             result = classic_members.join(group, request, self._view, self._now())
         except BrokerError:
-            group.tables.undo(group.tables.take_changes())
+            group.undo(group.tables.take_changes())
             raise
         if result.error is not Error.NONE:
             return result

@@ -33,6 +33,12 @@ from odradek_protocol.internal.versioned import decode_newest, encode_versioned,
 
 __all__ = ["MigrationPolicy", "downgraded", "may_downgrade", "upgraded"]
 
+CUSTOM_ASSIGNOR = (
+    "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default assignor "
+    "before re-attempting the upgrade"
+)
+"""Why a group does not move whose assignor gives its members data of its own, which would be lost; Kafka's words."""
+
 
 class MigrationPolicy(enum.Enum):
     """Which way groups with members may go."""
@@ -71,7 +77,7 @@ def upgraded(classic: Group, policy: MigrationPolicy, limits: ConsumerLimits, to
         reason = "the group size exceeds the consumer group maximum size"
     if reason is None:
         try:
-            _take_over(group, classic, topics)
+            reason = _take_over(group, classic, topics)
         except ProtocolError:
             reason = "the embedded consumer protocol is malformed"
     if reason is not None:
@@ -80,7 +86,8 @@ def upgraded(classic: Group, policy: MigrationPolicy, limits: ConsumerLimits, to
     return group
 
 
-def _take_over(group: ConsumerGroup, classic: Group, topics: Topics) -> None:
+def _take_over(group: ConsumerGroup, classic: Group, topics: Topics) -> str | None:
+    """Have the group consist of a classic one's members; why it cannot. ProtocolError for what does not decode."""
     epoch = classic.generation
     held: dict[str, Owned] = {}
     for member in classic.members.values():
@@ -88,6 +95,8 @@ def _take_over(group: ConsumerGroup, classic: Group, topics: Topics) -> None:
         assignment = ConsumerProtocolAssignment(assigned_partitions=())
         if member.assignment:
             assignment = decode_newest(ConsumerProtocolAssignment, member.assignment)
+        if assignment.user_data:
+            return CUSTOM_ASSIGNOR
         owned = owned_partitions(assignment.assigned_partitions, topics)
         held[member.member_id] = {topic_id: dict.fromkeys(found, epoch) for topic_id, found in owned.items()}
         info = MemberInfo(
@@ -110,6 +119,7 @@ def _take_over(group: ConsumerGroup, classic: Group, topics: Topics) -> None:
     for member_id, partitions in held.items():
         current = CurrentAssignment(epoch, epoch, MemberState.STABLE, partitions, {})
         group.tables.change(Part.CURRENT, member_id, current)
+    return None
 
 
 def may_downgrade(group: ConsumerGroup, leaving: Collection[str], policy: MigrationPolicy, limits: GroupLimits) -> bool:

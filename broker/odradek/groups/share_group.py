@@ -30,6 +30,7 @@ from odradek.groups.offsets import GroupOffsets
 from odradek.groups.share_assignor import NAME, assign
 from odradek.groups.share_state import (
     NamedPartitions,
+    ShareChange,
     ShareCurrent,
     ShareMember,
     SharePart,
@@ -147,6 +148,12 @@ class ShareGroup:
         self._extend_session(member.member_id, now)
         told = request.member_epoch == 0 or request.topic_names is not None or before.assigned != current.assigned
         return ShareHeartbeatResult(member.member_id, current.epoch, current.assigned if told else None)
+
+    def undo(self, changes: list[ShareChange]) -> None:
+        """These changes are not to be: have everything as it was, and look at the topics anew."""
+        if changes:
+            self.tables.undo(changes)
+            self._revision = -1
 
     def leave(self, member_id: str) -> ShareHeartbeatResult:
         """The last ShareGroupHeartbeat of a member. UNKNOWN_MEMBER_ID."""

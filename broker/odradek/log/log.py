@@ -198,7 +198,7 @@ class Log:
             records, batch = recompress_for_topic(records, batch, config)
         if len(records) != batch.size:
             records = records[: batch.size]
-        if "compact" in config.cleanup_policy and not batch.attributes & CONTROL:
+        if origin is Origin.CLIENT and "compact" in config.cleanup_policy:
             check_keys(records, batch, config, f"{self.topic}-{self.partition}")
         append_time_ms = apply_timestamp_type(records, batch, now_ms, config)
         if batch.size > config.segment_bytes:

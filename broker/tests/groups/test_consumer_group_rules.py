@@ -67,7 +67,7 @@ class ConsumerGroupRules(RuleBasedStateMachine):
     def store(self, *, fails: bool = False) -> None:
         changes = self.group.tables.take_changes()
         if fails:
-            self.group.tables.undo(changes)
+            self.group.undo(changes)
             return
         for change in changes:
             key, value = consumer_record("g", change)
@@ -236,3 +236,18 @@ def _as_assignment(partitions: set[tuple[bytes, int]]) -> dict[bytes, frozenset[
 
 ConsumerGroupRules.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
 TestConsumerGroupRules = ConsumerGroupRules.TestCase
+
+
+def test_a_topic_that_went_is_missed_again_where_that_could_not_be_stored() -> None:
+    topics = FakeTopics()
+    topics.put("t", 3)
+    group = ConsumerGroup("g", ConsumerLimits(), topics)
+    member = Member("m", group)
+    now = Now(0.0, 1_000_000)
+    member.beat(now)
+    group.tables.take_changes()
+    topics.remove("t")
+    Member("other", group).beat(now)
+    group.undo(group.tables.take_changes())
+    member.beat(now)
+    assert member.owned == {}

@@ -400,6 +400,24 @@ async def test_a_classic_group_moves_to_the_new_protocol_and_back_member_by_memb
         assert group.offsets.get("t", 0) is not None
 
 
+async def test_a_classic_group_whose_assignor_has_data_of_its_own_does_not_move(tmp_path: Path) -> None:
+    async with serving(tmp_path) as node:
+        old = (await join(node)).member_id
+        await join(node, old)
+        with_data = ConsumerProtocolAssignment(
+            assigned_partitions=[TopicPartition(topic="t", partitions=ALL)], user_data=b"mine"
+        )
+        assert assigned(await sync(node, old, 1, encode_versioned(with_data, 1))) == ALL
+        refused = await beat(node, "new")
+        assert (refused.error_code, refused.error_message) == (
+            Error.GROUP_ID_NOT_FOUND,
+            "Cannot upgrade classic group g to consumer group because an unsupported custom assignor is in use. Please "
+            "refer to the documentation or switch to a default assignor before re-attempting the upgrade.",
+        )
+        assert await alive(node, old, 1) == 0
+        assert isinstance(node.groups.find("g"), Group)
+
+
 async def test_a_group_of_both_protocols_is_there_again_after_a_restart(tmp_path: Path) -> None:
     async with serving(tmp_path) as node:
         old = await classic_member(node)

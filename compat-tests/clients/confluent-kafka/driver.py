@@ -14,6 +14,13 @@ from serving import Deadline, operation, serve, to_bytes, to_text
 
 _POLL_S = 0.1
 _NO_OFFSET = -1001  # librdkafka's "invalid", its answer for a group that has committed nothing
+_ASSIGNOR_SETTINGS = {"classic": "partition.assignment.strategy", "consumer": "group.remote.assignor"}
+_CLASSIC_PROTOCOL = {
+    "partition.assignment.strategy": "range",
+    "session.timeout.ms": 10_000,
+    "heartbeat.interval.ms": 500,
+}
+_CONSUMER_PROTOCOL = {"group.protocol": "consumer"}  # the broker has its times
 
 _admin = admin.AdminClient({"bootstrap.servers": BOOTSTRAP})
 
@@ -144,8 +151,9 @@ def open_consumer(
     partitions: list[list[Any]] | None = None,
     group: str | None = None,
     instance: str | None = None,
-    assignor: str = "range",
+    assignor: str | None = None,
     isolation: str = "read_uncommitted",
+    protocol: str = "classic",
 ) -> None:
     """Open a consumer that subscribes to `topics` in `group`, or that reads the given [topic, partition]s."""
     settings: dict[str, Any] = {
@@ -153,12 +161,12 @@ def open_consumer(
         "group.id": group or "not a member",
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
-        "partition.assignment.strategy": assignor,
         "isolation.level": isolation,
-        "session.timeout.ms": 10_000,
-        "heartbeat.interval.ms": 500,
         "topic.metadata.refresh.interval.ms": 5_000,
+        **(_CONSUMER_PROTOCOL if protocol == "consumer" else _CLASSIC_PROTOCOL),
     }
+    if assignor is not None:
+        settings[_ASSIGNOR_SETTINGS[protocol]] = assignor
     if instance is not None:
         settings["group.instance.id"] = instance
     consumer = members[name] = _Consumer(settings)

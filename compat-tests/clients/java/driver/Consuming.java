@@ -86,12 +86,8 @@ final class Consuming {
     }
 
     private Object openConsumer(JsonNode arguments) {
-        Properties settings = Wire.settings(
-            bootstrap,
-            "partition.assignment.strategy", ASSIGNORS.get(arguments.path("assignor").asText("range")),
-            "session.timeout.ms", 10_000,
-            "heartbeat.interval.ms", 500,
-            "metadata.max.age.ms", 5_000);
+        Properties settings = Wire.settings(bootstrap, "metadata.max.age.ms", 5_000);
+        membership(arguments).forEach((key, value) -> settings.setProperty(key, String.valueOf(value)));
         if (Wire.has(arguments, "group")) {
             settings.setProperty("group.id", Wire.text(arguments, "group"));
         }
@@ -112,6 +108,19 @@ final class Consuming {
             consumer.assign(partitions);
         }
         return null;
+    }
+
+    /** Return the settings of a member of a group; of the consumer protocol the broker has assignors and times. */
+    private static Map<String, Object> membership(JsonNode arguments) {
+        if (arguments.path("protocol").asText().equals("consumer")) {
+            return Map.of(
+                "group.protocol", "consumer",
+                "group.remote.assignor", arguments.path("assignor").asText("uniform"));
+        }
+        return Map.of(
+            "partition.assignment.strategy", ASSIGNORS.get(arguments.path("assignor").asText("range")),
+            "session.timeout.ms", 10_000,
+            "heartbeat.interval.ms", 500);
     }
 
     /** The history of a consumer's partitions: ["assigned" or "revoked", [topic, partition]s]. */

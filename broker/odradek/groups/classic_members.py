@@ -11,9 +11,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from odradek.groups.assignors import Assignment
-from odradek.groups.consumer_group import ConsumerGroup, Now, Timer, Topics
+from odradek.groups.consumer_group import ConsumerGroup, Now, Timer
 from odradek.groups.consumer_state import ClassicMember, CurrentAssignment, MemberInfo, MemberState, Owned
 from odradek.groups.member import JoinRequest, JoinResult, SyncResult
+from odradek.groups.subscriptions import Topics
 from odradek_protocol.errors import BrokerError, Error, ProtocolError
 from odradek_protocol.internal.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,

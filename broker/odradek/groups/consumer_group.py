@@ -27,7 +27,6 @@ import enum
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from typing import Protocol
 
 from odradek.groups.assignors import ASSIGNORS, Assignment, AssignorMember
@@ -40,13 +39,12 @@ from odradek.groups.consumer_state import (
     MemberState,
     Owned,
     Part,
-    ResolvedPattern,
     TargetEpoch,
 )
 from odradek.groups.consumer_tables import ConsumerTables
 from odradek.groups.offsets import GroupOffsets
-from odradek.groups.pattern import PatternError, TopicPattern
 from odradek.groups.reconciliation import reconcile
+from odradek.groups.subscriptions import PatternLimits, Subscriptions, Topics
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.internal.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
@@ -58,11 +56,7 @@ __all__ = [
     "HeartbeatResult",
     "Now",
     "Timer",
-    "Topics",
 ]
-
-PATTERN_REFRESH_MIN_MS = 10_000
-"""How long topics that come and go wait until the patterns of a group are looked at again; Kafka's constant."""
 
 FIRST_COMMIT_OF_CONSUMER_PROTOCOL = 9
 """The first version of OffsetCommit that has a member epoch."""
@@ -91,37 +85,13 @@ class Timer(enum.Enum):
     """A member of the classic protocol that has joined: ask for its assignment."""
 
 
-class Topic(Protocol):
-    """A topic as the cluster's view has it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def topic_id(self) -> bytes: ...
-    @property
-    def partitions(self) -> Sequence[object]: ...
-
-
-class Topics(Protocol):
-    """The topics there are; `revision` grows when one comes, goes or gets partitions."""
-
-    @property
-    def topics(self) -> Mapping[str, Topic]: ...
-    @property
-    def topics_by_id(self) -> Mapping[bytes, Topic]: ...
-    @property
-    def revision(self) -> int: ...
-
-
-class ConsumerLimits(Protocol):
+class ConsumerLimits(PatternLimits, Protocol):
     """The settings that a group obeys; read when needed, because they may change. Some may be a group's own."""
 
     @property
     def assignors(self) -> Sequence[str]: ...
     @property
     def max_size(self) -> int: ...
-    @property
-    def pattern_refresh_interval_ms(self) -> int: ...
     def session_timeout_ms(self, group_id: str, /) -> int: ...
     def heartbeat_interval_ms(self, group_id: str, /) -> int: ...
     def assignment_interval_ms(self, group_id: str, /) -> int: ...
@@ -186,9 +156,7 @@ class ConsumerGroup:
         self.is_dead = False
         self._limits = limits
         self._topics = topics
-        self._revision = -1
-        """The revision of the topics that the group has been compared with."""
-        self._patterns_revision = -1
+        self._subscriptions = Subscriptions(self.tables, topics, limits)
         self._timers: dict[Timer, dict[str, float]] = {timer: {} for timer in Timer}
 
     # What may be asked
@@ -246,7 +214,7 @@ class ConsumerGroup:
         """These changes are not to be: have everything as it was, and look at the topics anew."""
         if changes:
             self.tables.undo(changes)
-            self._revision = self._patterns_revision = -1
+            self._subscriptions.look_anew()
 
     def _stay(self, request: Heartbeat, now: Now) -> HeartbeatResult:
         self.check_size(request.member_id)
@@ -383,7 +351,7 @@ class ConsumerGroup:
             current,
             target_epoch,
             tables.targets.get(member.member_id, {}),
-            subscribed=self._topic_ids(member),
+            subscribed=self._subscriptions.topic_ids(member),
             is_free=lambda topic_id, partition: tables.owner(topic_id, partition) is None,
             owned=owned,
             subscription_changed=subscription_changed,
@@ -408,68 +376,26 @@ class ConsumerGroup:
         pattern = member.topic_pattern
         former_pattern = "" if former is None else former.topic_pattern
         if pattern and pattern != former_pattern and pattern not in tables.pattern_members:
-            resolved = self._resolve(pattern, now)
+            resolved = self._subscriptions.resolve(pattern, now.wall_ms)
             tables.change(Part.MEMBER, member.member_id, member)
             tables.change(Part.PATTERN, pattern, resolved)
         else:
             tables.change(Part.MEMBER, member.member_id, member)
-        self._forget_patterns([former_pattern])
+        self._subscriptions.forget_patterns([former_pattern])
         former_names = frozenset() if former is None else former.topic_names
         return former_names != member.topic_names or former_pattern != pattern
 
-    def _forget_patterns(self, patterns: Iterable[str]) -> None:
-        for pattern in set(patterns):
-            if pattern and pattern in self.tables.patterns and pattern not in self.tables.pattern_members:
-                self.tables.change(Part.PATTERN, pattern, None)
-
-    def _resolve(self, pattern: str, now: Now) -> ResolvedPattern:
-        """The topics that a pattern stands for. INVALID_REGULAR_EXPRESSION when it is none."""
-        try:
-            matches = TopicPattern(pattern).matches
-        except PatternError as error:
-            text = f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {error}."
-            raise BrokerError(Error.INVALID_REGULAR_EXPRESSION, text) from error
-        found = frozenset(name for name in self._topics.topics if matches(name))
-        return ResolvedPattern(found, self._topics.revision, now.wall_ms)
-
     def _refresh(self, now: Now, *, bump: bool) -> None:
         """Raise the epoch where the subscriptions, or their topics, are not what they were."""
-        tables, revision = self.tables, self._topics.revision
-        if tables.patterns and self._patterns_are_due(revision, now):
-            self._patterns_revision = revision
-            for pattern, resolved in list(tables.patterns.items()):
-                newer = self._resolve(pattern, now)
-                tables.change(Part.PATTERN, pattern, newer)
-                bump = bump or newer.topics != resolved.topics
-        if bump or revision != self._revision:
-            self._revision = revision
+        bump = self._subscriptions.refresh_patterns(now.wall_ms) or bump
+        if self._subscriptions.note_topics() or bump:
             self.raise_epoch(force=bump)
-
-    def _patterns_are_due(self, revision: int, now: Now) -> bool:
-        age_ms = now.wall_ms - min(resolved.timestamp_ms for resolved in self.tables.patterns.values())
-        if age_ms > self._limits.pattern_refresh_interval_ms:
-            return True
-        return revision != self._patterns_revision and age_ms > PATTERN_REFRESH_MIN_MS
 
     def raise_epoch(self, *, force: bool) -> None:
         """Ask for a new target: if the topics are not what the last was made for, or in any case (`force`)."""
-        epoch, metadata_hash = self.tables.epoch, self._metadata_hash()
+        epoch, metadata_hash = self.tables.epoch, self._subscriptions.metadata_hash()
         if force or epoch.metadata_hash != metadata_hash:
             self.tables.change(Part.EPOCH, "", GroupEpoch(epoch.epoch + 1, metadata_hash))
-
-    def _metadata_hash(self) -> int:
-        """A number for the topics that the group subscribes to, with their ids and sizes; 0 for none.
-
-        Kafka stores a hash of its own there. Where a Kafka takes a group over the two differ, and the group gets one
-        new epoch.
-        """
-        digest, found = blake2b(digest_size=8), False
-        for name in sorted(self.tables.subscribers):
-            topic = self._topics.topics.get(name)
-            if topic is not None:
-                found = True
-                digest.update(topic.topic_id + len(topic.partitions).to_bytes(4, "big"))
-        return int.from_bytes(digest.digest(), "big", signed=True) if found else 0
 
     def _maybe_assign(self, now: Now) -> None:
         """Make a new target, unless the last one is too young."""
@@ -484,7 +410,7 @@ class ConsumerGroup:
             subscription = (member.topic_names, member.topic_pattern)
             topic_ids = by_subscription.get(subscription)
             if topic_ids is None:
-                topic_ids = by_subscription[subscription] = self._topic_ids(member)
+                topic_ids = by_subscription[subscription] = self._subscriptions.topic_ids(member)
             members[member_id] = AssignorMember(member.instance_id, topic_ids, tables.targets.get(member_id, {}))
         sizes = {
             topic_id: len(self._topics.topics_by_id[topic_id].partitions)
@@ -495,15 +421,6 @@ class ConsumerGroup:
             if target != tables.targets.get(member_id):
                 tables.change(Part.TARGET, member_id, target)
         tables.change(Part.TARGET_EPOCH, "", TargetEpoch(tables.epoch.epoch, now.wall_ms))
-
-    def _topic_ids(self, member: MemberInfo) -> frozenset[bytes]:
-        """The ids of the topics that a member subscribes to, of those that exist."""
-        names: Collection[str] = member.topic_names
-        resolved = self.tables.patterns.get(member.topic_pattern)
-        if resolved is not None:
-            names = member.topic_names | resolved.topics
-        topics = self._topics.topics
-        return frozenset(topics[name].topic_id for name in names if name in topics)
 
     # Leaving
 
@@ -524,7 +441,7 @@ class ConsumerGroup:
         for member_id in member_ids:
             self._remove(member_id)
         if patterns:
-            self._forget_patterns(patterns)
+            self._subscriptions.forget_patterns(patterns)
             self.raise_epoch(force=True)
 
     def _remove(self, member_id: str) -> None:

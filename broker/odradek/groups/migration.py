@@ -9,7 +9,7 @@ import enum
 from collections.abc import Collection
 
 from odradek.groups.classic_members import owned_partitions
-from odradek.groups.consumer_group import ConsumerGroup, ConsumerLimits, Topics
+from odradek.groups.consumer_group import ConsumerGroup, ConsumerLimits
 from odradek.groups.consumer_state import (
     ClassicMember,
     CurrentAssignment,
@@ -22,6 +22,7 @@ from odradek.groups.consumer_state import (
 )
 from odradek.groups.group import Group, GroupLimits
 from odradek.groups.member import Member, Store
+from odradek.groups.subscriptions import Topics
 from odradek_protocol.errors import BrokerError, Error, ProtocolError
 from odradek_protocol.internal.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,

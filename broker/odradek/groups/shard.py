@@ -8,7 +8,7 @@ that stands in the log, and dropped by its abort marker.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from odradek.groups.consumer_group import ConsumerGroup, Topics
+from odradek.groups.consumer_group import ConsumerGroup
 from odradek.groups.consumer_records import (
     ConsumerRecord,
     consumer_record,
@@ -32,6 +32,7 @@ from odradek.groups.records import (
 from odradek.groups.share_group import ShareGroup
 from odradek.groups.share_records import ShareRecord, decode_share_record, share_record, share_tombstones
 from odradek.groups.share_state import ShareChange, SharePart
+from odradek.groups.subscriptions import Topics
 from odradek.log.log import Origin
 from odradek.log.validation import read_end_marker
 from odradek_protocol.errors import Error

@@ -24,7 +24,7 @@ from hashlib import blake2b
 from typing import Protocol
 
 from odradek.groups.assignors import Assignment
-from odradek.groups.consumer_group import Now, Topics
+from odradek.groups.consumer_group import Now
 from odradek.groups.consumer_state import GroupEpoch, TargetEpoch
 from odradek.groups.offsets import GroupOffsets
 from odradek.groups.share_assignor import NAME, assign
@@ -37,6 +37,7 @@ from odradek.groups.share_state import (
     ShareTables,
     TopicStates,
 )
+from odradek.groups.subscriptions import Topics
 from odradek_protocol.errors import BrokerError, Error
 
 __all__ = ["ShareGroup", "ShareGroupLimits", "ShareGroupState", "ShareHeartbeat", "ShareHeartbeatResult"]

@@ -22,7 +22,7 @@ PARTITIONS = 3
 PROCESSED_PARTITIONS = 4 * PARTITIONS
 CITIES = ("Praha", "Brno", "Ostrava", "Liberec")
 CUSTOMERS = {f"customer-{number}": CITIES[number % len(CITIES)] for number in range(20)}
-GUARANTEES = ("at_least_once",)
+GUARANTEES = ("at_least_once", "exactly_once_v2")
 
 
 @pytest.fixture(scope="module", params=[f"kafka-streams-{version}" for version in (KAFKA_4, KAFKA_3)])

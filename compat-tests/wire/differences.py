@@ -92,7 +92,7 @@ _KRAFT = "Kafka is a KRaft node, with eligible leader replicas; Odradek is of th
 _OWN = "each broker has addresses and folders of its own"
 _PROFILE = "set in the profile that Odradek starts with"
 _OLD_CLIENTS = "Odradek serves clients that Kafka 4 has left behind"
-_NOT_SERVED = "Odradek does not serve ACLs, quotas, reassignments or the newer kinds of groups"
+_NOT_SERVED = "Odradek does not serve ACLs, quotas, reassignments or streams groups"
 _NO_TELEMETRY = "Odradek collects no metrics of clients"
 _NO_POOLS = "Kafka lets a pool of threads at most double, Odradek has none"
 _FAILS = "Kafka fails on a value that does not exist"
@@ -104,13 +104,9 @@ DEVIATIONS = (
         ABSENT,
         "*",
         _NOT_SERVED,
-        each(
-            "ApiVersions.ApiKeys.{}",
-            "29 30 31 34 36 38 39 40 41 43 45 46 48 49 50 51 55 64 68 69 "
-            "76 77 78 79 80 81 83 84 85 86 87 88 89 90 91 92",
-        ),
+        each("ApiVersions.ApiKeys.{}", "29 30 31 36 38 39 40 41 43 45 46 48 49 50 51 55 64 80 81 88 89"),
     ),
-    Deviation(0, "[12]", _OLD_CLIENTS, each("ApiVersions.ApiKeys.{}.MinVersion", "2 8 9 19 20 23 27 32 35")),
+    Deviation(0, "[12]", _OLD_CLIENTS, each("ApiVersions.ApiKeys.{}.MinVersion", "2 8 9 19 20 23 27 32 34 35")),
     Deviation(0, 4, _OLD_CLIENTS, ("ApiVersions.ApiKeys.1.MinVersion",)),
     Deviation("[356]", "[245]", "a version of Kafka 4.4", each("ApiVersions.ApiKeys.{}.MaxVersion", "18 28 42")),
     Deviation("*", "*", _KRAFT, each("ApiVersions.{}*", "SupportedFeatures FinalizedFeatures")),
@@ -157,6 +153,8 @@ DEVIATIONS = (
     Deviation("Invalid timestamp type in *", "Invalid timestamp type in *", _SAYS_WHAT, ("Produce.*.BatchIndex*",)),
     Deviation("Unsupported resource type: *", _MALFORMED, _SAYS_WHAT, ("DescribeConfigs.*.ErrorMessage",)),
     Deviation("There are no coordinators of type *", "*", _SAYS_WHAT, ("FindCoordinator.*ErrorMessage",)),
+    Deviation("Share coordinators are looked up *", "*", _SAYS_WHAT, ("FindCoordinator.*ErrorMessage",)),
+    Deviation("* is not a group, a topic id and a partition.", "", _SAYS_WHAT, ("FindCoordinator.*ErrorMessage",)),
     Deviation("This server does not host *", None, _SAYS_WHAT, ("CreatePartitions.*.ErrorMessage",)),
     Deviation("Unable to replicate *", "Unable to replicate * cordoned.", "none can be", ("CreateTopics.*Message",)),
     Deviation("Number of partitions was *", "Number of partitions must *", "Kafka 4's", ("CreateTopics.*Message",)),

@@ -3,7 +3,8 @@
     python -m pipeline run --minutes 2        everything on this machine, and a report at the end
     python -m pipeline --help                 the parts
 
-    topics.py  generator.py  produce.py       topics; made-up activity, and sending it
+    topics.py  generator.py                   topics, and made-up activity
+    produce.py  transactions.py               sending it
     events.py  jobs/                          what the jobs compute: DataFrame -> DataFrame
     sources.py  streams.py  database.py       the queries round them: sources, sinks, checkpoints
     admin.py  offline.py  replay.py           topic -> Parquet with a manifest; and back

@@ -4,7 +4,8 @@ A transactional id belongs to the partition of __transaction_state that it hashe
 
 Rules:
 
-- The log comes first: prepare, write, wait for the replicas, apply. What fails on the way leaves the id as it was.
+- The log comes first: prepare, write, wait for the replicas, apply. What fails on the way leaves the id as it was;
+  what is in the log is waited for and applied also when its client is gone.
 - A transaction is decided when Prepare is in the log, and answered then. Whatever happens, its markers follow: at once
   where nothing has to be waited for, else in a task, and after a restart for each id that is loaded in Prepare.
 - Open transactions whose time is over are aborted, ids that nobody uses are forgotten, both from time to time.
@@ -14,12 +15,13 @@ Public methods raise BrokerError; `APPEND_ERRORS` tells the codes that clients e
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 import trio
 
 from odradek.cluster.topics import TRANSACTION_STATE
-from odradek.sharding import APPEND_ERRORS, Chore, Coordinator, translated
+from odradek.sharding import APPEND_ERRORS, Chore, Coordinator, answering
 from odradek.transactions.markers import Marker, MarkerWriter
 from odradek.transactions.shard import TransactionShard
 from odradek.transactions.state import (
@@ -129,7 +131,6 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         )
         await self._store(shard, txn, metadata)
         if metadata.state is TransactionState.PREPARE_ABORT:
-            self._finish(shard, txn)
             raise BrokerError(Error.CONCURRENT_TRANSACTIONS)
         return ProducerIdentity(metadata.producer_id, metadata.producer_epoch)
 
@@ -170,8 +171,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         metadata = txn.end(*producer, committed, version, next_producer_id, self._clock.now_ms())
         if metadata is None:
             return ProducerIdentity(txn.metadata.producer_id, txn.metadata.producer_epoch)
-        await self._store(shard, txn, metadata)
-        following = self._finish(shard, txn)
+        following = await self._store(shard, txn, metadata)
         return ProducerIdentity(following.producer_id, following.producer_epoch)
 
     # Administration
@@ -196,21 +196,50 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
             raise BrokerError(Error.INVALID_PRODUCER_ID_MAPPING)
         return shard, txn
 
-    async def _store(self, shard: TransactionShard, txn: TransactionalId, metadata: TransactionMetadata) -> None:
-        """Write what `txn` has prepared and apply it; when that fails all stays as it was."""
-        try:
+    async def _store(
+        self, shard: TransactionShard, txn: TransactionalId, metadata: TransactionMetadata
+    ) -> TransactionMetadata:
+        """Write what `txn` has prepared, apply it, and have the markers of a decision follow; give what is true then.
+
+        What the log refuses, or replicas do not get in time, leaves all as it was. Raises APPEND_ERRORS.
+        """
+        with _giving_up(txn):
             last_offset = shard.append(txn.transactional_id, metadata, self._features.transaction_version)
-            if not shard.is_committed(last_offset):
-                await shard.wait_committed(last_offset, metadata.timeout_ms)
-            if not self._keeps(shard):
-                raise BrokerError(Error.NOT_COORDINATOR)  # noqa: TRY301 - given up like what the log refuses
-        except BrokerError as error:
-            txn.give_up()
-            raise translated(error, APPEND_ERRORS) from None
-        except BaseException:
-            txn.give_up()
+        if shard.is_committed(last_offset):
+            return self._applied(shard, txn, metadata)
+        try:
+            return await self._apply_committed(shard, txn, metadata, last_offset)
+        except trio.Cancelled:
+            # The log has it, though nobody waits any more: memory must follow.
+            if self._nursery is not None:
+                self._nursery.start_soon(self._apply_unasked, shard, txn, metadata, last_offset)
             raise
+
+    async def _apply_committed(
+        self, shard: TransactionShard, txn: TransactionalId, metadata: TransactionMetadata, last_offset: int
+    ) -> TransactionMetadata:
+        with _giving_up(txn):
+            await shard.wait_committed(last_offset, metadata.timeout_ms)
+            if not self._keeps(shard):
+                raise BrokerError(Error.NOT_COORDINATOR)
+        return self._applied(shard, txn, metadata)
+
+    async def _apply_unasked(
+        self, shard: TransactionShard, txn: TransactionalId, metadata: TransactionMetadata, last_offset: int
+    ) -> None:
+        """Go on for a client that is gone. A failure is logged."""
+        try:
+            await self._apply_committed(shard, txn, metadata, last_offset)
+        except BrokerError as error:
+            log.warning("%r is not stored as %s: %s", txn, metadata.state.title, error)
+        except Exception:
+            log.exception("%r is not stored as %s", txn, metadata.state.title)
+
+    def _applied(
+        self, shard: TransactionShard, txn: TransactionalId, metadata: TransactionMetadata
+    ) -> TransactionMetadata:
         txn.apply(metadata)
+        return self._finish(shard, txn) if txn.is_prepared else metadata
 
     def _finish(self, shard: TransactionShard, txn: TransactionalId) -> TransactionMetadata:
         """Have the markers of a decided transaction written, now or later; give what is true behind it."""
@@ -271,7 +300,6 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
             log.exception("aborting %r, whose time is over, failed", txn)
         else:
             log.info("aborted %r after %d ms", txn, txn.metadata.timeout_ms)
-            self._finish(shard, txn)
 
     async def _expire_regularly(self) -> None:
         while True:
@@ -303,6 +331,17 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         for shard in self._loaded_shards():
             for txn in list(shard.transactions.values()):
                 yield shard, txn
+
+
+@contextmanager
+def _giving_up(txn: TransactionalId) -> Iterator[None]:
+    """Leave an id as it was where storing it fails; who is cancelled has not failed."""
+    try:
+        with answering(APPEND_ERRORS):
+            yield
+    except Exception:
+        txn.give_up()
+        raise
 
 
 def _marker_of(shard: TransactionShard, txn: TransactionalId) -> Marker:

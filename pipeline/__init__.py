@@ -10,6 +10,7 @@
     admin.py  offline.py  replay.py           topic -> Parquet with a manifest; and back
     session.py  spark-defaults.conf           Spark: versions, jars, settings
     broker.py  run.py  progress.py            a run on one machine, and what is seen of it
+    cluster.py                                Spark's standalone cluster, to try spark-submit with
     truth.py  landed.py  report.py            what should have come out, what did, and both in pictures
 
 README.md beside this file is the guide.

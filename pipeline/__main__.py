@@ -13,6 +13,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from pipeline.admin import create_topics
+from pipeline.cluster import Cluster
 from pipeline.database import create_tables, sqlite_url
 from pipeline.generator import Plan
 from pipeline.offline import SMALL_FILE_BYTES, compact, load, read_loaded
@@ -66,6 +67,12 @@ def _parser() -> argparse.ArgumentParser:
         "--progress", type=Path, default=Path("progress.jsonl"), help="file of micro-batches (%(default)s)"
     )
     one.add_argument("--available-now", action="store_true", help="stop when all that is there is read")
+
+    one = command("cluster", _cluster, "a standalone Spark master and workers on this machine, until SIGTERM or SIGINT")
+    one.add_argument("--folder", type=Path, default=Path(FOLDER) / "cluster", help="of their logs (%(default)s)")
+    one.add_argument("--workers", type=int, default=2, help="(%(default)s)")
+    one.add_argument("--cores", type=int, default=1, help="of each worker (%(default)s)")
+    one.add_argument("--memory", default="1g", help="of each worker (%(default)s)")
 
     one = command("load", _load, "load topics into Parquet, from where the last load ended", place)
     one.add_argument("target", type=Path)
@@ -189,6 +196,14 @@ def _stream(options: argparse.Namespace) -> int:
     for query in queries:
         query.stop()
     spark.stop()
+    return 0
+
+
+def _cluster(options: argparse.Namespace) -> int:
+    stop = _asked_to_stop()
+    with Cluster(options.folder, workers=options.workers, cores=options.cores, memory=options.memory) as cluster:
+        print(f"cluster ready: {cluster.url}", flush=True)  # noqa: T201 - the answer to a command
+        stop.wait()
     return 0
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import trio
 
 from odradek.cluster.topics import CONSUMER_OFFSETS
+from odradek.deadlines import Alarms
 from odradek.groups.consumer_group import ConsumerGroup, Now
-from odradek.groups.deadlines import Deadlines
 from odradek.groups.group import Group
 from odradek.groups.limits import GroupSettings
 from odradek.groups.member import Store
@@ -52,9 +52,7 @@ class GroupKeeper(Coordinator[GroupShard]):
     def __init__(self, config: "BrokerConfig", clock: "Clock", view: "ClusterView") -> None:
         super().__init__(config, clock, view)
         self._limits = GroupSettings(config, view)
-        self._deadlines: Deadlines[AnyGroup] = Deadlines()
-        self._sooner = trio.Event()
-        self._sleeps_until = 0.0
+        self._deadlines: Alarms[AnyGroup] = Alarms()
 
     @property
     def _planned_partitions(self) -> int:
@@ -106,25 +104,18 @@ class GroupKeeper(Coordinator[GroupShard]):
 
     def _schedule(self, group: AnyGroup) -> None:
         self._deadlines.schedule(group, group.deadline)
-        if group.deadline < self._sleeps_until:
-            self._sooner.set()
 
     async def _watch_deadlines(self) -> None:
         while True:
-            self._sleeps_until = self._deadlines.next
-            self._sooner = trio.Event()
-            with trio.move_on_at(self._sleeps_until):
-                await self._sooner.wait()
-            now = trio.current_time()
-            for group in self._deadlines.pop_due(now):
+            for group in await self._deadlines.due():
                 shard = self._shards.get(self.partition_for(group.group_id))
                 if shard is not None and shard.groups.get(group.group_id) is group:
                     with logging_failures("expiring members of", group):
-                        self._expire(shard, group, now)
+                        self._expire(shard, group)
 
-    def _expire(self, shard: GroupShard, group: AnyGroup, now: float) -> None:
+    def _expire(self, shard: GroupShard, group: AnyGroup) -> None:
         if isinstance(group, Group):
-            group.expire(now)
+            group.expire(trio.current_time())
             self._settle(shard, group)
             return
         overdue = group.due(self._now())

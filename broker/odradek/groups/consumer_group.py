@@ -32,19 +32,18 @@ from typing import Protocol
 from odradek.groups.assignors import ASSIGNORS, Assignment, AssignorMember
 from odradek.groups.consumer_state import (
     LEAVE_STATIC_EPOCH,
-    Change,
+    ConsumerChange,
     CurrentAssignment,
-    GroupEpoch,
     MemberInfo,
     MemberState,
     Owned,
     Part,
-    TargetEpoch,
 )
 from odradek.groups.consumer_tables import ConsumerTables
 from odradek.groups.offsets import GroupOffsets
 from odradek.groups.reconciliation import reconcile
 from odradek.groups.subscriptions import PatternLimits, Subscriptions, Topics
+from odradek.groups.tables import GroupEpoch, TargetEpoch
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.internal.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
@@ -210,7 +209,7 @@ class ConsumerGroup:
             self.undo(self.tables.take_changes())
             raise
 
-    def undo(self, changes: list[Change]) -> None:
+    def undo(self, changes: list[ConsumerChange]) -> None:
         """These changes are not to be: have everything as it was, and look at the topics anew."""
         if changes:
             self.tables.undo(changes)
@@ -400,9 +399,7 @@ class ConsumerGroup:
     def _maybe_assign(self, now: Now) -> None:
         """Make a new target, unless the last one is too young."""
         tables = self.tables
-        made_ms = tables.target_epoch.timestamp_ms
-        interval_ms = self._limits.assignment_interval_ms(self.group_id)
-        if made_ms and interval_ms and 0 <= now.wall_ms - made_ms < interval_ms:
+        if tables.target_epoch.was_made_within(self._limits.assignment_interval_ms(self.group_id), now.wall_ms):
             return
         by_subscription: dict[tuple[frozenset[str], str], frozenset[bytes]] = {}
         members = {}

@@ -9,7 +9,7 @@ One task sleeps until the earliest deadline of all groups; see `deadlines`. Clas
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -20,7 +20,7 @@ from odradek.groups.group import Group
 from odradek.groups.limits import GroupSettings
 from odradek.groups.member import Store
 from odradek.groups.migration import downgraded, may_downgrade
-from odradek.groups.shard import AnyGroup, GroupShard
+from odradek.groups.shard import AnyGroup, AssignedGroup, GroupShard
 from odradek.groups.share_group import ShareGroup
 from odradek.sharding import APPEND_ERRORS, Coordinator, Written, answering, translated
 from odradek_protocol.errors import BrokerError, Error
@@ -136,12 +136,12 @@ class GroupKeeper(Coordinator[GroupShard]):
     def _now(self) -> Now:
         return Now(trio.current_time(), self._clock.now_ms())
 
-    def _store(self, shard: GroupShard, group: ConsumerGroup) -> Written | None:
-        """Write the changes of a consumer group; what is to be waited for, if anything.
+    def _store(self, shard: GroupShard, group: AssignedGroup) -> Written | None:
+        """Write the changes of a group to whose members the broker assigns; what is to be waited for, if anything.
 
         Raises `APPEND_ERRORS`, and the group is then as it was before.
         """
-        changes = group.tables.take_changes()
+        changes: list[Any] = group.tables.take_changes()
         if not changes:
             return None
         try:
@@ -151,28 +151,14 @@ class GroupKeeper(Coordinator[GroupShard]):
             raise translated(error, APPEND_ERRORS) from None
         return shard.written(last_offset)
 
-    def _store_share_group(self, shard: GroupShard, group: ShareGroup) -> Written | None:
-        """Write the changes of a share group, as `_store` does those of a consumer group."""
-        changes = group.tables.take_changes()
-        if not changes:
-            return None
-        try:
-            last_offset = shard.append_share_changes(group, changes)
-        except BrokerError as error:
-            group.undo(changes)
-            raise translated(error, APPEND_ERRORS) from None
-        return shard.written(last_offset)
-
-    def _take_out(
-        self, shard: GroupShard, group: ConsumerGroup | ShareGroup, member_ids: Collection[str]
-    ) -> Written | None:
+    def _take_out(self, shard: GroupShard, group: AssignedGroup, member_ids: Collection[str]) -> Written | None:
         """Have members of a group leave.
 
         When only members of the classic protocol stay in a consumer group, it becomes theirs.
         """
         if isinstance(group, ShareGroup):
             group.fence(member_ids)
-            return self._store_share_group(shard, group)
+            return self._store(shard, group)
         if not may_downgrade(group, member_ids, self._limits.migration_policy, self._config):
             group.fence(member_ids)
             return self._store(shard, group)

@@ -25,7 +25,6 @@ from typing import Protocol
 
 from odradek.groups.assignors import Assignment
 from odradek.groups.consumer_group import Now
-from odradek.groups.consumer_state import GroupEpoch, TargetEpoch
 from odradek.groups.offsets import GroupOffsets
 from odradek.groups.share_assignor import NAME, assign
 from odradek.groups.share_state import (
@@ -38,6 +37,7 @@ from odradek.groups.share_state import (
     TopicStates,
 )
 from odradek.groups.subscriptions import Topics
+from odradek.groups.tables import GroupEpoch, TargetEpoch
 from odradek_protocol.errors import BrokerError, Error
 
 __all__ = ["ShareGroup", "ShareGroupLimits", "ShareGroupState", "ShareHeartbeat", "ShareHeartbeatResult"]
@@ -304,9 +304,7 @@ class ShareGroup:
     def _maybe_assign(self, now: Now) -> None:
         """Make a new target, unless the last one is too young."""
         tables = self.tables
-        made_ms = tables.target_epoch.timestamp_ms
-        interval_ms = self._limits.share_assignment_interval_ms(self.group_id)
-        if made_ms and interval_ms and 0 <= now.wall_ms - made_ms < interval_ms:
+        if tables.target_epoch.was_made_within(self._limits.share_assignment_interval_ms(self.group_id), now.wall_ms):
             return
         subscriptions = {member_id: self._topic_ids(member) for member_id, member in tables.members.items()}
         assignable = {topic_id: partitions for topic_id, (_, partitions) in tables.topics.initialized.items()}

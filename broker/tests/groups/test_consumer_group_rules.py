@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from support.consumer_groups import ConsumerLimits, FakeTopics, Member
 
 from odradek.groups.consumer_group import ConsumerGroup, ConsumerGroupState, Now
-from odradek.groups.consumer_records import consumer_record, decode_consumer_record
+from odradek.groups.consumer_records import CONSUMER_RECORDS
 from odradek.groups.consumer_state import LEAVE_STATIC_EPOCH
 from odradek_protocol.errors import BrokerError, Error
 
@@ -70,7 +70,7 @@ class ConsumerGroupRules(RuleBasedStateMachine):
             self.group.undo(changes)
             return
         for change in changes:
-            key, value = consumer_record("g", change)
+            key, value = CONSUMER_RECORDS.encode("g", change)
             self.stored[key] = value
 
     def pick(self, index: int) -> Consumer | None:
@@ -218,7 +218,7 @@ class ConsumerGroupRules(RuleBasedStateMachine):
     def the_log_has_what_memory_has(self) -> None:
         loaded = ConsumerGroup("g", self.limits, self.topics)
         for key, value in self.stored.items():
-            record = decode_consumer_record(key, value)
+            record = CONSUMER_RECORDS.decode(key, value)
             assert record is not None
             loaded.tables.put(record.part, record.name, record.value)
         for table in ("members", "currents", "targets", "patterns", "epoch", "target_epoch"):

@@ -15,13 +15,14 @@ import trio
 
 from odradek.cluster.topics import CONSUMER_OFFSETS
 from odradek.deadlines import Alarms
-from odradek.groups.consumer_group import ConsumerGroup, Now
+from odradek.groups.consumer_group import ConsumerGroup
 from odradek.groups.group import Group
 from odradek.groups.limits import GroupSettings
 from odradek.groups.member import Store
 from odradek.groups.migration import downgraded, may_downgrade
 from odradek.groups.shard import AnyGroup, AssignedGroup, GroupShard
 from odradek.groups.share_group import ShareGroup
+from odradek.groups.timers import Now
 from odradek.sharding import APPEND_ERRORS, Coordinator, Written, answering, translated
 from odradek_protocol.errors import BrokerError, Error
 

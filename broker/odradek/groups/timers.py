@@ -1,8 +1,8 @@
 """What the members of a group have to do in time.
 
-No clock is here: `Now` comes in, and `deadline` says when to ask who is `due`. It is a lower bound, so that a member that
-does something in time costs the same in a group of five thousand as in a group of two; `due`, which looks at all of
-them, makes it exact.
+No clock is here: `Now` comes in, and `deadline` says when to ask who is `due`. It is a lower bound, so that what a
+member does in time costs the same in a group of five thousand as in a group of two; `due`, which looks at all of them,
+makes it exact.
 """
 
 import enum

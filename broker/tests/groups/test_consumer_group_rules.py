@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from support.consumer_groups import ConsumerLimits, FakeTopics, Member
 
-from odradek.groups.consumer_group import ConsumerGroup, ConsumerGroupState, Now
+from odradek.groups.consumer_group import ConsumerGroup, ConsumerGroupState
 from odradek.groups.consumer_records import CONSUMER_RECORDS
 from odradek.groups.consumer_state import LEAVE_STATIC_EPOCH
+from odradek.groups.timers import Now
 from odradek_protocol.errors import BrokerError, Error
 
 TOPICS = ["a", "b", "ab"]
@@ -210,7 +211,7 @@ class ConsumerGroupRules(RuleBasedStateMachine):
     @invariant()
     def nothing_is_due_before_the_deadline(self) -> None:
         assert self.group.deadline <= min(
-            (deadline for member_id, deadline in self.group.sessions() if member_id in self.group.members),
+            (deadline for member_id, deadline in self.group.timers.sessions() if member_id in self.group.members),
             default=float("inf"),
         )
 

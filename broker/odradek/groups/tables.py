@@ -10,7 +10,7 @@ Everything in the tables is plain data that never changes: a change puts a new t
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 __all__ = ["FIRST_EPOCH", "NO_TARGET", "Change", "GroupEpoch", "Tables", "TargetEpoch", "count"]
 
@@ -67,7 +67,8 @@ class Tables(Generic[P, V]):
 
     def one(self, part: P, default: T) -> T:
         """What a group has one of; `default` where it has none yet."""
-        return cast(T, self._tables[part].get("", default))
+        value: T = self._tables[part].get("", default)
+        return value
 
     def change(self, part: P, name: str, value: V | None) -> None:
         """Put a value in its place, None to delete, and remember that it has to be stored."""

@@ -38,9 +38,17 @@ NO_HEADERS: Headers = ()
 
 _LENGTH = struct.Struct(">i")
 _ATTRIBUTES = struct.Struct(">h")
-_NULL = encode_varint(-1)
-_SMALL = tuple(encode_varint(value) for value in range(128))
-"""The encodings of nearly every length, count and delta."""
+
+
+class _Varints(dict[int, bytes]):
+    """The encodings of nearly every length, count and delta; others are made when they are asked for, and not kept."""
+
+    def __missing__(self, value: int) -> bytes:
+        return encode_varint(value)
+
+
+_VARINTS = _Varints((value, encode_varint(value)) for value in range(-1, 512))
+_NULL = _VARINTS[-1]
 
 
 class NewRecord:
@@ -126,17 +134,20 @@ def recompress(
 
 def _append_record(body: bytearray, record: NewRecord, timestamp_delta: int, offset_delta: int) -> None:
     key, value, headers = record.key, record.value, record.headers
-    parts = [b"\x00", _varint(timestamp_delta), _varint(offset_delta)]
-    parts += (_NULL,) if key is None else (_varint(len(key)), key)
-    parts += (_NULL,) if value is None else (_varint(len(value)), value)
-    parts.append(_varint(len(headers)))
+    varints = _VARINTS
+    parts = [
+        b"\x00",
+        varints[timestamp_delta],
+        varints[offset_delta],
+        _NULL if key is None else varints[len(key)],
+        key or b"",
+        _NULL if value is None else varints[len(value)],
+        value or b"",
+        varints[len(headers)],
+    ]
     for name, content in headers:
-        parts += (_varint(len(name)), name)
-        parts += (_NULL,) if content is None else (_varint(len(content)), content)
+        parts += (varints[len(name)], name)
+        parts += (_NULL,) if content is None else (varints[len(content)], content)
     encoded = b"".join(parts)
-    body += _varint(len(encoded))
+    body += varints[len(encoded)]
     body += encoded
-
-
-def _varint(value: int) -> bytes:
-    return _SMALL[value] if 0 <= value < len(_SMALL) else encode_varint(value)

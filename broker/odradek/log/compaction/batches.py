@@ -8,8 +8,9 @@ is set, once for each batch with tombstones, changes every record's timestamp de
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from odradek.log.compaction.keys import largest_timestamp_delta, scan_keys, shift_timestamps
+from odradek.log.compaction.keys import Scan, largest_timestamp_delta, shift_timestamps
 from odradek.log.compaction.offset_map import OffsetMap
+from odradek.log.compaction.survivors import Survivors
 from odradek.log.compaction.transactions import TransactionPass
 from odradek.log.validation import read_end_marker
 from odradek_protocol.records.batch import (
@@ -45,7 +46,7 @@ class Kept(NamedTuple):
 
 
 class BatchFilter:
-    """The rules of one round: `offsets` holds the keys up to `latest_offset`, records behind it are all kept.
+    """The rules of one round: `offsets` and `survivors` know the keys up to `latest_offset`; what is behind it stays.
 
     `end_offset` is the one behind the round's last batch, `now_ms` when the round began, `horizon_ms` the delete
     horizon of what gets one in this round.
@@ -54,6 +55,7 @@ class BatchFilter:
     def __init__(
         self,
         offsets: OffsetMap,
+        survivors: Survivors,
         latest_offset: int,
         transactions: TransactionPass,
         producers: Mapping[int, LastRecord],
@@ -63,6 +65,7 @@ class BatchFilter:
         horizon_ms: int,
     ) -> None:
         self._offsets = offsets
+        self._survivors = survivors
         self._latest_offset = latest_offset
         self._transactions = transactions
         self._producers = producers
@@ -88,27 +91,39 @@ class BatchFilter:
         return Kept(data, batch.record_count, batch.max_timestamp)
 
     def _filter(self, data: memoryview, batch: RecordBatch, has_horizon: bool, horizon_is_past: bool) -> Kept | None:
+        survivors = self._survivors
+        is_covered = survivors.cover(batch.base_offset, batch.last_offset)
+        if is_covered:
+            kept, tombstones = survivors.count(batch.base_offset, batch.last_offset)
+            if horizon_is_past:
+                kept, tombstones = kept - tombstones, 0
+            if not kept:
+                return self._empty(batch)
+            if kept == batch.record_count and (has_horizon or not tombstones):
+                return Kept(data, kept, batch.max_timestamp)
         records = records_of(data, batch)
-        get, latest, base_offset = self._offsets.get, self._latest_offset, batch.base_offset
-        runs, run, kept, tombstones = [], -1, 0, False
-        for start, _, delta, key, is_tombstone in scan_keys(records, batch.record_count, batch.last_offset_delta):
-            offset = base_offset + delta
-            if offset > latest or (key is not None and get(key) <= offset and not (is_tombstone and horizon_is_past)):
-                kept += 1
-                tombstones = tombstones or is_tombstone
-                if run < 0:
-                    run = start
-            elif run >= 0:
-                runs.append(records[run:start])
-                run = -1
+        scan = Scan(records, batch.record_count, batch.last_offset_delta)
+        offsets = [batch.base_offset + delta for delta in scan.deltas]
+        wanted = [offset in survivors for offset in offsets] if is_covered else self._ask(scan, offsets)
+        for number in scan.tombstones if horizon_is_past else ():
+            wanted[number] = offsets[number] > self._latest_offset
+        kept = sum(wanted)
         if not kept:
             return self._empty(batch)
-        sets_horizon = tombstones and not has_horizon
+        sets_horizon = not has_horizon and any(wanted[number] for number in scan.tombstones)
         if kept == batch.record_count and not sets_horizon:
             return Kept(data, kept, batch.max_timestamp)
-        if run >= 0:
-            runs.append(records[run:])
-        return self._rebuild(batch, b"".join(runs), kept, sets_horizon=sets_horizon)
+        return self._rebuild(batch, _pick(records, scan.starts, bytes(wanted)), kept, sets_horizon=sets_horizon)
+
+    def _ask(self, scan: Scan, offsets: list[int]) -> list[bool]:
+        """Of each record: whether no later one of its key is known."""
+        found = self._offsets.get(scan.keys, scan.longest_key)
+        wanted = [last <= offset for last, offset in zip(found, offsets, strict=True)]
+        for number in scan.keyless:
+            wanted[number] = False
+        if offsets[-1] > self._latest_offset:
+            wanted = [one or offset > self._latest_offset for one, offset in zip(wanted, offsets, strict=True)]
+        return wanted
 
     def _rebuild(self, batch: RecordBatch, records: bytes, count: int, *, sets_horizon: bool) -> Kept:
         """The batch with only these records."""
@@ -142,6 +157,18 @@ class BatchFilter:
 def records_of(data: memoryview, batch: RecordBatch) -> bytes:
     """The records in the bytes of a batch, decompressed. Raises ProtocolError."""
     return decompress(batch.codec, data[HEADER_SIZE : batch.size], MAX_RECORDS_BYTES)
+
+
+def _pick(records: bytes, starts: list[int], wanted: bytes) -> bytes:
+    """The records, which begin at `starts`, that have a 1 in `wanted`; neighbours in one piece."""
+    pieces, first = [], wanted.find(1)
+    while first >= 0:
+        behind = wanted.find(0, first)
+        if behind < 0:
+            behind = len(wanted)
+        pieces.append(records[starts[first] : starts[behind]])
+        first = wanted.find(1, behind)
+    return b"".join(pieces)
 
 
 def _with_header(

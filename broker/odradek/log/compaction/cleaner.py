@@ -7,14 +7,15 @@ read, appended to and shortened meanwhile, and the broker decides whether the ne
 """
 
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 from odradek.log.aborted import AbortedEntry
 from odradek.log.compaction.batches import BatchFilter, Kept, LastRecord, records_of
-from odradek.log.compaction.keys import scan_keys
-from odradek.log.compaction.offset_map import OffsetMap, make_offset_map
+from odradek.log.compaction.keys import Scan
+from odradek.log.compaction.offset_map import OffsetMap
 from odradek.log.compaction.replacement import CLEANED_SUFFIX
 from odradek.log.compaction.requests import Cleaned, CleanedGroup, CleanRequest, SegmentFile
+from odradek.log.compaction.survivors import Survivors
 from odradek.log.compaction.transactions import TransactionPass
 from odradek.log.files import FileCache, FileHandle, Files
 from odradek.log.index import Indexes
@@ -27,6 +28,8 @@ __all__ = ["Cleaner"]
 
 _WRITE_BYTES = 1 << 20
 """Written at once."""
+_SURVIVORS_SHARE = 4
+"""One in how many bytes of the memory may go to the offsets' states; without these each key is looked up."""
 _LARGEST_SEGMENT = 2**31 - 1
 """Index entries hold positions in an int32."""
 
@@ -43,6 +46,10 @@ class Cleaner:
         self._pace = pace
         self._cache = FileCache(2)
         self._aborted: list[AbortedEntry] = []
+        dirty = max(request.end_offset - request.first_dirty_offset, 0)
+        told = dirty if dirty <= request.memory_bytes // _SURVIVORS_SHARE else 0
+        self._survivors = Survivors(request.first_dirty_offset, told)
+        self._offsets = OffsetMap(request.memory_bytes - told, request.load_factor, dirty)
         self._bytes_read = self._bytes_written = self._records_read = self._records_written = 0
 
     def run(self) -> Generator[CleanedGroup | Cleaned, None, None]:
@@ -52,11 +59,13 @@ class Cleaner:
         """
         request = self._request
         self._aborted = request.aborted + self._read_aborted()
-        offsets, latest_offset = self._read_keys()
+        latest_offset = self._read_keys()
+        self._survivors.settle(self._offsets.offsets(), latest_offset)
         first_offset = request.segments[0].base_offset if request.segments else 0
         transactions = TransactionPass(self._aborted, first_offset)
         rules = BatchFilter(
-            offsets,
+            self._offsets,
+            self._survivors,
             latest_offset,
             transactions,
             {producer_id: LastRecord(offset, epoch) for producer_id, offset, epoch in request.producers},
@@ -86,11 +95,10 @@ class Cleaner:
 
     # -- the first pass ---------------------------------------------------------------------------------------------
 
-    def _read_keys(self) -> tuple[OffsetMap, int]:
-        """The last offset of each dirty key, and up to which offset that is known."""
+    def _read_keys(self) -> int:
+        """Note the last offset of each dirty key; gives up to which offset that is known."""
         request = self._request
         start = request.first_dirty_offset
-        offsets = make_offset_map(request.memory_bytes, request.load_factor, request.end_offset - start)
         transactions = TransactionPass(self._aborted, start)
         latest_offset = start - 1
         for segment in request.segments:
@@ -100,13 +108,36 @@ class Cleaner:
                 if batch.is_control:
                     transactions.read_marker(batch, read_end_marker(data))
                 elif not transactions.read_batch(batch) and batch.last_offset >= start:
-                    full_at = _put_keys(offsets, data, batch, start)
+                    full_at = self._put_keys(data, batch)
                     if full_at is not None:
-                        return offsets, max(latest_offset, full_at)
+                        return max(latest_offset, full_at)
                 latest_offset = max(latest_offset, batch.last_offset)
             # Behind the last batch there may be offsets whose records an earlier round removed.
             latest_offset = min(segment.next_offset, request.end_offset) - 1
-        return offsets, latest_offset
+        return latest_offset
+
+    def _put_keys(self, data: memoryview, batch: RecordBatch) -> int | None:
+        """Put in the dirty keys of a batch; gives the last offset of which it was done, when there is no more room."""
+        known, base_offset, start = self._offsets, batch.base_offset, self._request.first_dirty_offset
+        scan = Scan(records_of(data, batch), batch.record_count, batch.last_offset_delta)
+        keys: Sequence[bytes] = scan.keys
+        offsets = [base_offset + delta for delta in scan.deltas]
+        self._survivors.note_tombstones([offsets[number] for number in scan.tombstones])
+        if base_offset < start or scan.keyless:
+            for number in scan.keyless:
+                offsets[number] = start - 1
+            keys = [key for key, offset in zip(keys, offsets, strict=True) if offset >= start]
+            offsets = [offset for offset in offsets if offset >= start]
+        if len(known) + len(keys) <= known.capacity:
+            known.put(keys, offsets, scan.longest_key)
+            return None
+        last_offset = start - 1
+        for key, offset in zip(keys, offsets, strict=True):
+            if len(known) >= known.capacity:
+                return last_offset
+            known.put([key], [offset], scan.longest_key)
+            last_offset = offset
+        return None
 
     def _position_of(self, segment: SegmentFile, offset: int) -> int:
         """Where to begin to read for the batch that holds `offset`."""
@@ -224,25 +255,3 @@ class Cleaner:
                 raise ProtocolError(f"the CRC of the batch at {position} of {path} is wrong")
             yield window[position - start : position - start + batch.size], batch
             position += batch.size
-
-
-def _put_keys(offsets: OffsetMap, data: memoryview, batch: RecordBatch, start_offset: int) -> int | None:
-    """Put in the keys of a batch from `start_offset` on; gives the last offset that was, when there is no more room."""
-    base_offset = batch.base_offset
-    places = scan_keys(records_of(data, batch), batch.record_count, batch.last_offset_delta)
-    put = offsets.put
-    if base_offset >= start_offset and len(offsets) + batch.record_count <= offsets.capacity:
-        for _, _, delta, key, _ in places:
-            if key is not None:
-                put(key, base_offset + delta)
-        return None
-    last_offset = start_offset - 1
-    for _, _, delta, key, _ in places:
-        offset = base_offset + delta
-        if key is None or offset < start_offset:
-            continue
-        if len(offsets) >= offsets.capacity:
-            return last_offset
-        put(key, offset)
-        last_offset = offset
-    return None

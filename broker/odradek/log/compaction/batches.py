@@ -13,6 +13,7 @@ from odradek.log.compaction.offset_map import OffsetMap
 from odradek.log.compaction.survivors import Survivors
 from odradek.log.compaction.transactions import TransactionPass
 from odradek.log.validation import read_end_marker
+from odradek_protocol.errors import ProtocolError
 from odradek_protocol.records.batch import (
     CODEC_MASK,
     DELETE_HORIZON,
@@ -23,9 +24,10 @@ from odradek_protocol.records.batch import (
     RecordBatch,
     update_crc,
 )
-from odradek_protocol.records.compression import MAX_RECORDS_BYTES, compress, decompress
+from odradek_protocol.records.compression import MAX_RECORDS_BYTES, Codec, compress, decompress
+from odradek_protocol.records.legacy import Message, build_message_set, read_messages
 
-__all__ = ["BatchFilter", "Kept", "LastRecord", "records_of"]
+__all__ = ["BatchFilter", "Kept", "LastRecord", "open_messages", "records_of"]
 
 NO_TIMESTAMP = -1
 
@@ -38,11 +40,12 @@ class LastRecord(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What is left of a batch: its bytes, how many records, and its largest timestamp."""
+    """What is left of a batch: its bytes, how many records, their largest timestamp, and its last offset."""
 
     data: bytes | bytearray | memoryview
     records: int
     max_timestamp: int
+    last_offset: int
 
 
 class BatchFilter:
@@ -72,9 +75,13 @@ class BatchFilter:
         self._end_offset = end_offset
         self._now_ms = now_ms
         self._horizon_ms = horizon_ms
+        self.keeps_old_tombstones = True
+        """Whether those of formats 0 and 1 stay: they have no horizon, so it is a question of their segment."""
 
     def apply(self, data: memoryview, batch: RecordBatch) -> Kept | None:
         """What is left of the batch in `data`; None when nothing is. Raises ProtocolError, BrokerError."""
+        if batch.magic < MAGIC:
+            return self._filter_messages(data, batch)
         horizon = batch.base_timestamp if batch.attributes & DELETE_HORIZON else None
         horizon_is_past = horizon is not None and horizon <= self._now_ms
         if batch.is_control:
@@ -88,7 +95,7 @@ class BatchFilter:
             return self._filter(data, batch, horizon is not None, horizon_is_past)
         if unneeded and horizon is None:
             return self._rebuild(batch, bytes(data[HEADER_SIZE:]), 1, sets_horizon=True)
-        return Kept(data, batch.record_count, batch.max_timestamp)
+        return _whole(data, batch)
 
     def _filter(self, data: memoryview, batch: RecordBatch, has_horizon: bool, horizon_is_past: bool) -> Kept | None:
         survivors = self._survivors
@@ -100,7 +107,7 @@ class BatchFilter:
             if not kept:
                 return self._empty(batch)
             if kept == batch.record_count and (has_horizon or not tombstones):
-                return Kept(data, kept, batch.max_timestamp)
+                return _whole(data, batch)
         records = records_of(data, batch)
         scan = Scan(records, batch.record_count, batch.last_offset_delta)
         offsets = [batch.base_offset + delta for delta in scan.deltas]
@@ -112,7 +119,7 @@ class BatchFilter:
             return self._empty(batch)
         sets_horizon = not has_horizon and any(wanted[number] for number in scan.tombstones)
         if kept == batch.record_count and not sets_horizon:
-            return Kept(data, kept, batch.max_timestamp)
+            return _whole(data, batch)
         return self._rebuild(batch, _pick(records, scan.starts, bytes(wanted)), kept, sets_horizon=sets_horizon)
 
     def _ask(self, scan: Scan, offsets: list[int]) -> list[bool]:
@@ -125,6 +132,29 @@ class BatchFilter:
             wanted = [one or offset > self._latest_offset for one, offset in zip(wanted, offsets, strict=True)]
         return wanted
 
+    def _filter_messages(self, data: memoryview, batch: RecordBatch) -> Kept | None:
+        """What is left of a message of format 0 or 1, which keeps its format; of a wrapper, that of what it wraps."""
+        messages = open_messages(data)
+        keys = [message.key or b"" for message in messages]
+        found = self._offsets.get(keys, max(map(len, keys)))
+        kept = [
+            message
+            for message, last in zip(messages, found, strict=True)
+            if message.offset > self._latest_offset
+            or (
+                message.key is not None
+                and last <= message.offset
+                and (message.value is not None or self.keeps_old_tombstones)
+            )
+        ]
+        if not kept:
+            return None
+        if len(kept) < len(messages):
+            data = memoryview(
+                build_message_set(kept, batch.magic, codec=Codec(batch.codec), log_append_time=batch.is_log_append_time)
+            )
+        return Kept(data, len(kept), max(message.timestamp_ms for message in kept), kept[-1].offset)
+
     def _rebuild(self, batch: RecordBatch, records: bytes, count: int, *, sets_horizon: bool) -> Kept:
         """The batch with only these records."""
         attributes, base_timestamp, max_timestamp = batch.attributes, batch.base_timestamp, batch.max_timestamp
@@ -136,7 +166,7 @@ class BatchFilter:
             base_timestamp = self._horizon_ms
         packed = compress(batch.codec, records) if batch.codec else records
         data = _with_header(batch, attributes, base_timestamp, max_timestamp, count, packed)
-        return Kept(data, count, max_timestamp)
+        return Kept(data, count, max_timestamp, batch.last_offset)
 
     def _empty(self, batch: RecordBatch) -> Kept | None:
         """The batch without records, where it says something without them."""
@@ -151,7 +181,19 @@ class BatchFilter:
             return None
         attributes = batch.attributes & ~(CODEC_MASK | DELETE_HORIZON)
         data = _with_header(batch, attributes, NO_TIMESTAMP, batch.max_timestamp, 0, b"")
-        return Kept(data, 0, batch.max_timestamp)
+        return Kept(data, 0, batch.max_timestamp, batch.last_offset)
+
+
+def _whole(data: memoryview, batch: RecordBatch) -> Kept:
+    return Kept(data, batch.record_count, batch.max_timestamp, batch.last_offset)
+
+
+def open_messages(data: memoryview) -> list[Message]:
+    """The records of a message of format 0 or 1, its own or those that it wraps. Raises ProtocolError."""
+    messages = read_messages(data)
+    if not all(message.is_valid for message in messages):
+        raise ProtocolError("the CRC of a message in a wrapper is wrong")
+    return messages
 
 
 def records_of(data: memoryview, batch: RecordBatch) -> bytes:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 
 from odradek.log.aborted import AbortedEntry
-from odradek.log.compaction.batches import BatchFilter, Kept, LastRecord, records_of
+from odradek.log.compaction.batches import BatchFilter, Kept, LastRecord, open_messages, records_of
 from odradek.log.compaction.keys import Scan
 from odradek.log.compaction.offset_map import OffsetMap
 from odradek.log.compaction.replacement import CLEANED_SUFFIX
@@ -22,7 +22,8 @@ from odradek.log.index import Indexes
 from odradek.log.segment import INDEX_SUFFIXES, MAX_RELATIVE_OFFSET, Segment, file_name
 from odradek.log.validation import read_end_marker
 from odradek_protocol.errors import ProtocolError
-from odradek_protocol.records.batch import HEADER_SIZE, MAGIC, RecordBatch, crc_matches, read_header
+from odradek_protocol.records.batch import HEADER_SIZE, MAGIC, RecordBatch
+from odradek_protocol.records.formats import MAGIC_AT, SMALLEST_BATCH, any_crc_matches, read_any_header
 
 __all__ = ["Cleaner"]
 
@@ -45,6 +46,8 @@ class Cleaner:
         self._files = files
         self._pace = pace
         self._cache = FileCache(2)
+        self._old_horizon_ms = 0
+        """Tombstones of formats 0 and 1 go from segments that were not written to since then."""
         self._aborted: list[AbortedEntry] = []
         dirty = max(request.end_offset - request.first_dirty_offset, 0)
         told = dirty if dirty <= request.memory_bytes // _SURVIVORS_SHARE else 0
@@ -59,6 +62,9 @@ class Cleaner:
         """
         request = self._request
         self._aborted = request.aborted + self._read_aborted()
+        clean = [segment for segment in request.segments if segment.base_offset < request.first_dirty_offset]
+        if clean:
+            self._old_horizon_ms = self._modified_ms(clean[-1]) - request.delete_retention_ms
         latest_offset = self._read_keys()
         self._survivors.settle(self._offsets.offsets(), latest_offset)
         first_offset = request.segments[0].base_offset if request.segments else 0
@@ -118,9 +124,13 @@ class Cleaner:
 
     def _put_keys(self, data: memoryview, batch: RecordBatch) -> int | None:
         """Put in the dirty keys of a batch; gives the last offset of which it was done, when there is no more room."""
-        known, base_offset, start = self._offsets, batch.base_offset, self._request.first_dirty_offset
+        base_offset, start = batch.base_offset, self._request.first_dirty_offset
+        if batch.magic < MAGIC:
+            dirty = [one for one in open_messages(data) if one.key is not None and one.offset >= start]
+            keys = [one.key or b"" for one in dirty]
+            return self._put(keys, [one.offset for one in dirty], max(map(len, keys), default=0))
         scan = Scan(records_of(data, batch), batch.record_count, batch.last_offset_delta)
-        keys: Sequence[bytes] = scan.keys
+        keys = scan.keys
         offsets = [base_offset + delta for delta in scan.deltas]
         self._survivors.note_tombstones([offsets[number] for number in scan.tombstones])
         if base_offset < start or scan.keyless:
@@ -128,14 +138,18 @@ class Cleaner:
                 offsets[number] = start - 1
             keys = [key for key, offset in zip(keys, offsets, strict=True) if offset >= start]
             offsets = [offset for offset in offsets if offset >= start]
+        return self._put(keys, offsets, scan.longest_key)
+
+    def _put(self, keys: Sequence[bytes], offsets: Sequence[int], longest_key: int) -> int | None:
+        known = self._offsets
         if len(known) + len(keys) <= known.capacity:
-            known.put(keys, offsets, scan.longest_key)
+            known.put(keys, offsets, longest_key)
             return None
-        last_offset = start - 1
+        last_offset = self._request.first_dirty_offset - 1
         for key, offset in zip(keys, offsets, strict=True):
             if len(known) >= known.capacity:
                 return last_offset
-            known.put([key], [offset], scan.longest_key)
+            known.put([key], [offset], longest_key)
             last_offset = offset
         return None
 
@@ -182,11 +196,11 @@ class Cleaner:
         transactions.kept_aborts = []
         parts: list[bytes | bytearray | memoryview] = []
         written = 0
-        for last_offset, kept in self._keep(group, rules):
+        for kept in self._keep(group, rules):
             size = len(kept.data)
             if cleaned.size + size > _LARGEST_SEGMENT:
                 raise ProtocolError(f"{path} would be larger than a segment may be")
-            cleaned.publish(size, last_offset, kept.max_timestamp, last_offset, request.index_interval_bytes)
+            cleaned.publish(size, kept.last_offset, kept.max_timestamp, kept.last_offset, request.index_interval_bytes)
             parts.append(kept.data)
             if cleaned.size - written >= _WRITE_BYTES:
                 self._write(handle, parts, written)
@@ -202,18 +216,20 @@ class Cleaner:
                 files.sync(index)
         files.sync(request.directory)
         # Records without timestamps are as old as their file is.
-        files.set_modified_ms(path, files.modified_ms(self._stem(group[-1].base_offset) + ".log"))
+        files.set_modified_ms(path, self._modified_ms(group[-1]))
 
-    def _keep(self, group: list[SegmentFile], rules: BatchFilter) -> Iterator[tuple[int, Kept]]:
-        """The last offset of each batch of which something is left, and what that is."""
+    def _keep(self, group: list[SegmentFile], rules: BatchFilter) -> Iterator[Kept]:
+        """What is left of each batch of which something is."""
         for segment in group:
+            rules.keeps_old_tombstones = self._modified_ms(segment) > self._old_horizon_ms
             for data, batch in self._batches(segment, 0):
                 self._bytes_read += batch.size
-                self._records_read += batch.record_count
+                # What a wrapper of an old format holds is not known from its header.
+                self._records_read += max(batch.record_count, 1) if batch.magic < MAGIC else batch.record_count
                 kept = rules.apply(data, batch)
                 if kept is not None:
                     self._records_written += kept.records
-                    yield batch.last_offset, kept
+                    yield kept
 
     def _write(self, handle: FileHandle, parts: list[bytes | bytearray | memoryview], position: int) -> None:
         data = b"".join(parts)
@@ -230,6 +246,9 @@ class Cleaner:
     def _stem(self, base_offset: int) -> str:
         return os.path.join(self._request.directory, file_name(base_offset, ""))
 
+    def _modified_ms(self, segment: SegmentFile) -> int:
+        return self._files.modified_ms(self._stem(segment.base_offset) + ".log")
+
     def _batches(self, segment: SegmentFile, position: int) -> Iterator[tuple[memoryview, RecordBatch]]:
         """The batches of a segment from one position on, each with its header; all of them are checked."""
         path = self._stem(segment.base_offset) + ".log"
@@ -238,9 +257,9 @@ class Cleaner:
             raise ProtocolError(f"{path} has less than its {segment.size} bytes")
         window, start, end = memoryview(b""), position, segment.size
         while position < end:
-            missing = HEADER_SIZE
-            if position + HEADER_SIZE <= start + len(window):
-                batch = read_header(window, position - start)
+            missing = _header_size(window, position - start)
+            if position + missing <= start + len(window):
+                batch = read_any_header(window, position - start)
                 missing = batch.size
             if position + missing > end:
                 raise ProtocolError(f"{path} is cut short in the batch at {position}")
@@ -249,9 +268,16 @@ class Cleaner:
                 self._pace(size)
                 window, start = memoryview(self._files.read_at(handle.fd, size, position)), position
                 continue
-            if batch.magic != MAGIC:
+            if not 0 <= batch.magic <= MAGIC:
                 raise ProtocolError(f"the batch at {position} of {path} is of format {batch.magic}")
-            if not crc_matches(window, position - start, batch):
+            if not any_crc_matches(window, position - start, batch):
                 raise ProtocolError(f"the CRC of the batch at {position} of {path} is wrong")
             yield window[position - start : position - start + batch.size], batch
             position += batch.size
+
+
+def _header_size(window: memoryview, position: int) -> int:
+    """How many bytes the header at `position` has, as far as the window tells; a smaller one tells which it is."""
+    if position + SMALLEST_BATCH > len(window):
+        return SMALLEST_BATCH
+    return SMALLEST_BATCH if window[position + MAGIC_AT] < MAGIC else HEADER_SIZE

@@ -77,7 +77,8 @@ def write_report(path: Path, report: Report) -> None:
     said = "Every promise holds." if good else "Some promises do not hold."
     about = (
         f"{report.started:%Y-%m-%d %H:%M} UTC, {report.seconds:.0f} s at {report.rate:,.0f} events/s. "
-        f"{sum(report.truth.fates.values()):,} records produced, {len(report.truth.landed):,} of them valid and new."
+        f"{sum(report.truth.fates.values()):,} records produced: {len(report.truth.landed):,} valid and new events, "
+        f"{len(report.truth.aborted):,} in transactions that were aborted."
     )
     charts = (
         (_traffic, "Page views by window, as the table of counts has them, and as they were produced"),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pipeline.settings import Settings
 
-WAIT_S = 300
+WAIT_S = 900
 """For micro-batches to go on after a start, on a machine that has much else to do."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -9,19 +11,36 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from pipeline.database import BATCHES, COUNTS, SPEND, Table, create_tables, read_table, sqlite_url, upsert
+from pipeline.tests.postgres import Postgres
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.timeout(300)
 
 SPENT = "country string, segment string, clicks bigint, cost_cents bigint"
 
 
-@pytest.fixture
-def url(spark: SparkSession, tmp_path: Path) -> str:
-    made = sqlite_url(str(tmp_path / "warehouse.db"))
+@pytest.fixture(scope="module")
+def server() -> Iterator[Postgres]:
+    """PostgreSQL with its data in a temporary folder, where it is installed."""
+    programs = [Path(found).resolve().parent for found in (shutil.which("initdb"),) if found]
+    programs += sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    if not programs:
+        pytest.skip("PostgreSQL is not installed")
+    with Postgres(programs[0]) as running:
+        yield running
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    made: str
+    if request.param == "sqlite":
+        made = sqlite_url(str(tmp_path / "warehouse.db"))
+    else:
+        made = request.getfixturevalue("server").new_database()
     create_tables(spark, made)
     return made
 

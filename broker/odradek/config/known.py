@@ -247,7 +247,6 @@ internal.metadata.max.batch.size.in.bytes int 8388608 read-only
 leader.imbalance.per.broker.percentage int 10 read-only
 log.message.downconversion.enable boolean true cluster-wide
 log.message.format.version string 3.0-IV1 read-only
-log.message.timestamp.difference.max.ms long 9223372036854775807 cluster-wide
 metadata.log.segment.min.bytes int 8388608 read-only
 offsets.commit.required.acks short -1 read-only
 password.encoder.cipher.algorithm string AES/CBC/PKCS5Padding read-only

@@ -442,3 +442,12 @@ class LogSettings(Settings):
         update=CLUSTER_WIDE,
         doc="How far a record's time may lie after the broker's.",
     )
+    log_message_timestamp_difference_max_ms: int = setting(
+        "log.message.timestamp.difference.max.ms",
+        LONG,
+        default=LONG_MAX,
+        valid=at_least(0),
+        update=CLUSTER_WIDE,
+        hidden=True,
+        doc="Kafka 3's older form of log.message.timestamp.before.max.ms and log.message.timestamp.after.max.ms.",
+    )

@@ -6,7 +6,7 @@ Kafka's names are kept: retention.ms is the topic's setting, log.retention.ms th
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from odradek.config.config_types import BOOLEAN, INT, LIST, LONG, STRING
+from odradek.config.config_types import BOOLEAN, INT, LIST, STRING
 from odradek.config.errors import ConfigError
 from odradek.config.known import KNOWN
 from odradek.config.log_settings import LONG_MAX, LogSettings
@@ -26,6 +26,7 @@ def from_broker(
     valid: Validator | None = None,
     doc: str = "",
     resolve: Callable[[Values], Any] | None = None,
+    hidden: bool = False,
 ) -> Any:
     """A topic's setting that is the broker's `server` unless overridden; type, check and text are those of `server`."""
     origin = LogSettings.SETTINGS.get(server) or KNOWN[server]
@@ -36,6 +37,7 @@ def from_broker(
         valid=valid or origin.valid,
         doc=doc or origin.doc,
         resolve=resolve,
+        hidden=hidden,
         server=server,
     )
 
@@ -154,13 +156,11 @@ class TopicConfig(Settings):
         "log.message.timestamp.before.max.ms",
         resolve=unless_older_form("message.timestamp.before.max.ms"),
     )
-    message_timestamp_difference_max_ms: int = setting(
+    message_timestamp_difference_max_ms: int = from_broker(
         "message.timestamp.difference.max.ms",
-        LONG,
-        default=LONG_MAX,
-        valid=at_least(0),
-        hidden=True,
+        "log.message.timestamp.difference.max.ms",
         doc="Kafka 3's older form of message.timestamp.before.max.ms and message.timestamp.after.max.ms.",
+        hidden=True,
     )
     message_timestamp_type: str = from_broker("message.timestamp.type", "log.message.timestamp.type")
     min_cleanable_dirty_ratio: float = from_broker("min.cleanable.dirty.ratio", "log.cleaner.min.cleanable.ratio")

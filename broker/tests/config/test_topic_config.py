@@ -95,6 +95,13 @@ def test_the_older_form_of_the_bounds_of_timestamps() -> None:
     assert (topic.message_timestamp_before_max_ms, topic.message_timestamp_after_max_ms) == (1000, 5)
 
 
+def test_the_older_form_may_be_the_brokers() -> None:
+    broker = BrokerConfig({"log.message.timestamp.difference.max.ms": "1000"})
+    topic = broker.topic_config({"message.timestamp.before.max.ms": "7"})
+    assert (topic.message_timestamp_before_max_ms, topic.message_timestamp_after_max_ms) == (7, 1000)
+    assert broker.unused == []
+
+
 def test_a_test_may_have_small_segments() -> None:
     topic = BrokerConfig().topic_config({"internal.segment.bytes": "100"})
     assert topic.segment_bytes == 100

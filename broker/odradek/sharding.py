@@ -69,6 +69,7 @@ APPEND_ERRORS: Mapping[Error, Error] = {
 
 S = TypeVar("S", bound="Shard")
 Arguments = TypeVarTuple("Arguments")
+R = TypeVar("R")
 
 Chore = Callable[[], Awaitable[None]]
 """What a coordinator does as time goes by, until it is cancelled."""
@@ -201,6 +202,14 @@ class Written:
         """Wait until they are. Raises `APPEND_ERRORS`."""
         with answering(APPEND_ERRORS):
             await self._shard.wait_committed(self._last_offset)
+
+    async def answer(self, reply: R, refuse: Callable[[Exception], R]) -> R:
+        """The reply that tells of them, when they are; what `refuse` makes of the error where that fails."""
+        try:
+            await self.wait()
+        except Exception as error:  # noqa: BLE001 - `refuse` answers
+            return refuse(error)
+        return reply
 
 
 class Coordinator(ABC, Generic[S]):

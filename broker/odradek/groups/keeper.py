@@ -9,19 +9,20 @@ One task sleeps until the earliest deadline of all groups; see `deadlines`. Clas
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 
 from odradek.cluster.topics import CONSUMER_OFFSETS
-from odradek.groups.consumer_group import ConsumerGroup, Now
-from odradek.groups.deadlines import Deadlines
+from odradek.deadlines import Alarms
+from odradek.groups.consumer_group import ConsumerGroup
 from odradek.groups.group import Group
 from odradek.groups.limits import GroupSettings
 from odradek.groups.member import Store
 from odradek.groups.migration import downgraded, may_downgrade
-from odradek.groups.shard import AnyGroup, GroupShard
+from odradek.groups.shard import AnyGroup, AssignedGroup, GroupShard
 from odradek.groups.share_group import ShareGroup
+from odradek.groups.timers import Now
 from odradek.sharding import APPEND_ERRORS, Coordinator, Written, answering, translated
 from odradek_protocol.errors import BrokerError, Error
 
@@ -52,9 +53,7 @@ class GroupKeeper(Coordinator[GroupShard]):
     def __init__(self, config: "BrokerConfig", clock: "Clock", view: "ClusterView") -> None:
         super().__init__(config, clock, view)
         self._limits = GroupSettings(config, view)
-        self._deadlines: Deadlines[AnyGroup] = Deadlines()
-        self._sooner = trio.Event()
-        self._sleeps_until = 0.0
+        self._deadlines: Alarms[AnyGroup] = Alarms()
 
     @property
     def _planned_partitions(self) -> int:
@@ -106,25 +105,18 @@ class GroupKeeper(Coordinator[GroupShard]):
 
     def _schedule(self, group: AnyGroup) -> None:
         self._deadlines.schedule(group, group.deadline)
-        if group.deadline < self._sleeps_until:
-            self._sooner.set()
 
     async def _watch_deadlines(self) -> None:
         while True:
-            self._sleeps_until = self._deadlines.next
-            self._sooner = trio.Event()
-            with trio.move_on_at(self._sleeps_until):
-                await self._sooner.wait()
-            now = trio.current_time()
-            for group in self._deadlines.pop_due(now):
+            for group in await self._deadlines.due():
                 shard = self._shards.get(self.partition_for(group.group_id))
                 if shard is not None and shard.groups.get(group.group_id) is group:
                     with logging_failures("expiring members of", group):
-                        self._expire(shard, group, now)
+                        self._expire(shard, group)
 
-    def _expire(self, shard: GroupShard, group: AnyGroup, now: float) -> None:
+    def _expire(self, shard: GroupShard, group: AnyGroup) -> None:
         if isinstance(group, Group):
-            group.expire(now)
+            group.expire(trio.current_time())
             self._settle(shard, group)
             return
         overdue = group.due(self._now())
@@ -145,12 +137,12 @@ class GroupKeeper(Coordinator[GroupShard]):
     def _now(self) -> Now:
         return Now(trio.current_time(), self._clock.now_ms())
 
-    def _store(self, shard: GroupShard, group: ConsumerGroup) -> Written | None:
-        """Write the changes of a consumer group; what is to be waited for, if anything.
+    def _store(self, shard: GroupShard, group: AssignedGroup) -> Written | None:
+        """Write the changes of a group to whose members the broker assigns; what is to be waited for, if anything.
 
         Raises `APPEND_ERRORS`, and the group is then as it was before.
         """
-        changes = group.tables.take_changes()
+        changes: list[Any] = group.tables.take_changes()
         if not changes:
             return None
         try:
@@ -160,28 +152,14 @@ class GroupKeeper(Coordinator[GroupShard]):
             raise translated(error, APPEND_ERRORS) from None
         return shard.written(last_offset)
 
-    def _store_share_group(self, shard: GroupShard, group: ShareGroup) -> Written | None:
-        """Write the changes of a share group, as `_store` does those of a consumer group."""
-        changes = group.tables.take_changes()
-        if not changes:
-            return None
-        try:
-            last_offset = shard.append_share_changes(group, changes)
-        except BrokerError as error:
-            group.undo(changes)
-            raise translated(error, APPEND_ERRORS) from None
-        return shard.written(last_offset)
-
-    def _take_out(
-        self, shard: GroupShard, group: ConsumerGroup | ShareGroup, member_ids: Collection[str]
-    ) -> Written | None:
+    def _take_out(self, shard: GroupShard, group: AssignedGroup, member_ids: Collection[str]) -> Written | None:
         """Have members of a group leave.
 
         When only members of the classic protocol stay in a consumer group, it becomes theirs.
         """
         if isinstance(group, ShareGroup):
             group.fence(member_ids)
-            return self._store_share_group(shard, group)
+            return self._store(shard, group)
         if not may_downgrade(group, member_ids, self._limits.migration_policy, self._config):
             group.fence(member_ids)
             return self._store(shard, group)

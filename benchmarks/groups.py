@@ -24,6 +24,9 @@ TIMEOUT_MS = 60_000
 SETTLE_S = 60.0
 NOT_YET = frozenset({Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS, Error.NOT_COORDINATOR})
 
+ASSIGNMENT_INTERVAL_S = 1.1
+"""A little more than `group.consumer.assignment.interval.ms`: when it is over, those who came last change the epoch."""
+
 HEARTBEAT_VERSION = 1
 
 _numbers = itertools.count(1)
@@ -139,6 +142,8 @@ class GroupHeartbeats(Row):
                 GroupMember(group, f"member-{number:04}", topic, clients[number % self.connections])
                 for number in range(size)
             ]
+            settle(members, 10)
+            time.sleep(ASSIGNMENT_INTERVAL_S)
             settle(members, 10)
             made = [frames.heartbeat(group, member.member_id, member.epoch) for member in members]
             exchanges = [

@@ -24,7 +24,7 @@ import trio
 from odradek.log.log import Origin
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.records.batch import NO_PRODUCER_ID, TRANSACTIONAL, RecordBatch
-from odradek_protocol.records.build import NewRecord, build_batch
+from odradek_protocol.records.build import build_keyed_batch
 from odradek_protocol.records.compression import Codec
 from odradek_protocol.records.formats import iter_any, read_any
 from odradek_protocol.records.read import Record
@@ -160,12 +160,11 @@ class Shard(ABC):
 
         Raises NOT_ENOUGH_REPLICAS, and as `Partition.append` does.
         """
-        now_ms = self._clock.now_ms()
-        batch = build_batch(
-            [NewRecord(key, value, timestamp_ms=now_ms) for key, value in records],
+        batch = build_keyed_batch(
+            records,
+            self._clock.now_ms(),
             codec=self._codec,
-            producer_id=producer[0],
-            producer_epoch=producer[1],
+            producer=producer,
             attributes=0 if producer is NO_PRODUCER else TRANSACTIONAL,
         )
         self.partition.check_enough_replicas()

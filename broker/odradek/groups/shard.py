@@ -221,9 +221,9 @@ class GroupShard(Shard):
 
     def put_offsets(self, group_id: str, commits: Sequence[Commit]) -> None:
         """Make commits visible; a group that is not there comes to be."""
-        group = self.groups.get(group_id) or self.create(group_id)
+        put = (self.groups.get(group_id) or self.create(group_id)).offsets.put
         for topic, index, committed in commits:
-            group.offsets.put(topic, index, committed)
+            put(topic, index, committed)
 
     def append_group(self, group: Group, store: Store) -> int:
         """Append what a group wants stored; give the offset."""

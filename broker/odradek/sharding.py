@@ -16,7 +16,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, TypeVarTuple
 
 import trio
@@ -319,6 +319,19 @@ class Coordinator(ABC, Generic[S]):
         assert self._nursery is not None, "requests are served only while `run` does"
         self._nursery.start_soon(task, *arguments)
 
+    async def _see_through(self, doing: str, task: Callable[[*Arguments], Awaitable[R]], *arguments: *Arguments) -> R:
+        """Await what brings memory in step with the log, also when whoever asked goes away: nobody is told then.
+
+        `task` waits first and changes something then, so that it can begin anew. `doing` says what, for the broker's
+        log.
+        """
+        try:
+            return await task(*arguments)
+        except trio.Cancelled:
+            if self._nursery is not None:
+                self._nursery.start_soon(partial(_do_unasked, doing, task, *arguments))
+            raise
+
     def _drop(self, shard: S) -> None:
         """Stop serving a shard."""
         if self._keeps(shard):
@@ -338,3 +351,13 @@ class Coordinator(ABC, Generic[S]):
             return
         log.info("loaded %d %s of %s-%d", len(shard.kept), self.KEEPS, self.TOPIC, index)
         self._begin(shard)
+
+
+async def _do_unasked(doing: str, task: Callable[[*Arguments], Awaitable[object]], *arguments: *Arguments) -> None:
+    """What nobody waits for any more. A failure is logged."""
+    try:
+        await task(*arguments)
+    except BrokerError as error:
+        log.warning("%s, for a client that is gone, failed: %s", doing, error)
+    except Exception:
+        log.exception("%s, for a client that is gone, failed", doing)

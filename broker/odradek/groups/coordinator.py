@@ -82,11 +82,12 @@ class GroupCoordinator(ShareMembership):
         with answering(COMMIT_ERRORS):
             commits, last_offset = shard.append_commits(group_id, offsets, retention_time_ms)
         if not shard.is_committed(last_offset):
-            return self._finish_commit(shard, group_id, commits, last_offset)
+            doing = f"committing offsets of group {group_id}"
+            return self._see_through(doing, self._put_committed, shard, group_id, commits, last_offset)
         shard.put_offsets(group_id, commits)
         return None
 
-    async def _finish_commit(
+    async def _put_committed(
         self, shard: GroupShard, group_id: str, commits: Sequence[Commit], last_offset: int
     ) -> None:
         with answering(COMMIT_ERRORS):

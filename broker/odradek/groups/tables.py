@@ -7,6 +7,7 @@ take them.
 Everything in the tables is plain data that never changes: a change puts a new thing in the place of the old one.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -56,12 +57,11 @@ class Change(Generic[P, V]):
     before: V | None = None
 
 
-class Tables(Generic[P, V]):
-    """What is stored of one group. `tables` has what there is, by part and name; the parts that it lacks a group has
-    one of.
-    """
+class Tables(ABC, Generic[P, V]):
+    """What is stored of one group."""
 
     def __init__(self, parts: type[P], tables: Mapping[P, dict[str, Any]]) -> None:
+        """`tables` has a table by name for each part that a group may have several of."""
         self._tables: dict[P, dict[str, Any]] = {part: tables.get(part, {}) for part in parts}
         self._changes: list[Change[P, V]] = []
 
@@ -100,9 +100,9 @@ class Tables(Generic[P, V]):
         self._replaced(part, name, before, value)
         return before
 
+    @abstractmethod
     def _replaced(self, part: P, name: str, before: V | None, value: V | None, /) -> None:
         """Bring what is made from the tables, counts and indexes, in step with a new value."""
-        raise NotImplementedError
 
 
 def count(counts: dict[str, int], name: str, by: int) -> None:

@@ -207,13 +207,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
             last_offset = shard.append(txn.transactional_id, metadata, self._features.transaction_version)
         if shard.is_committed(last_offset):
             return self._applied(shard, txn, metadata)
-        try:
-            return await self._apply_committed(shard, txn, metadata, last_offset)
-        except trio.Cancelled:
-            # The log has it, though nobody waits any more: memory must follow.
-            if self._nursery is not None:
-                self._nursery.start_soon(self._apply_unasked, shard, txn, metadata, last_offset)
-            raise
+        return await self._see_through(f"storing {txn!r}", self._apply_committed, shard, txn, metadata, last_offset)
 
     async def _apply_committed(
         self, shard: TransactionShard, txn: TransactionalId, metadata: TransactionMetadata, last_offset: int
@@ -223,17 +217,6 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
             if not self._keeps(shard):
                 raise BrokerError(Error.NOT_COORDINATOR)
         return self._applied(shard, txn, metadata)
-
-    async def _apply_unasked(
-        self, shard: TransactionShard, txn: TransactionalId, metadata: TransactionMetadata, last_offset: int
-    ) -> None:
-        """Go on for a client that is gone. A failure is logged."""
-        try:
-            await self._apply_committed(shard, txn, metadata, last_offset)
-        except BrokerError as error:
-            log.warning("%r is not stored as %s: %s", txn, metadata.state.title, error)
-        except Exception:
-            log.exception("%r is not stored as %s", txn, metadata.state.title)
 
     def _applied(
         self, shard: TransactionShard, txn: TransactionalId, metadata: TransactionMetadata

@@ -403,3 +403,23 @@ async def test_a_group_that_nobody_joined_in_the_end_is_forgotten(tmp_path: Path
         assert node.groups.find("g") is not None
         await trio.sleep(1201)
         assert node.groups.find("g") is None
+
+
+async def test_a_commit_is_visible_whose_client_goes_away_before_it_is_replicated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with coordinator(tmp_path) as node:
+        await node.make_offsets_topic()
+        await commit(node.groups, 1)
+        partition = node.partitions.get(CONSUMER_OFFSETS, node.groups.partition_for("g"))
+        assert partition is not None
+        monkeypatch.setattr(Partition, "_advance_high_watermark", lambda _: None)
+        async with trio.open_nursery() as client:
+            client.start_soon(commit, node.groups, 2)
+            await wait_all_tasks_blocked()
+            client.cancel_scope.cancel()
+        assert offset_of(node.groups) == 1
+        partition.high_watermark = partition.log.log_end_offset
+        partition.wake()
+        await wait_all_tasks_blocked()
+        assert offset_of(node.groups) == 2

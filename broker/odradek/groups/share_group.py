@@ -20,7 +20,6 @@ import enum
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from typing import Protocol
 
 from odradek.groups.assignors import Assignment
@@ -37,7 +36,7 @@ from odradek.groups.share_state import (
     ShareTables,
     TopicStates,
 )
-from odradek.groups.subscriptions import Topics
+from odradek.groups.subscriptions import Topics, metadata_hash
 from odradek_protocol.errors import BrokerError, Error
 
 __all__ = ["ShareGroup", "ShareGroupLimits", "ShareGroupState", "ShareHeartbeat", "ShareHeartbeatResult"]
@@ -270,21 +269,11 @@ class ShareGroup:
         return False
 
     def _raise_epoch(self, *, force: bool) -> bool:
-        epoch, metadata_hash = self.tables.epoch, self._metadata_hash()
-        raised = force or epoch.metadata_hash != metadata_hash
+        epoch, digest = self.tables.epoch, metadata_hash(self.tables.subscribers, self._topics)
+        raised = force or epoch.metadata_hash != digest
         if raised:
-            self.tables.change(SharePart.EPOCH, "", GroupEpoch(epoch.epoch + 1, metadata_hash))
+            self.tables.change(SharePart.EPOCH, "", GroupEpoch(epoch.epoch + 1, digest))
         return raised
-
-    def _metadata_hash(self) -> int:
-        """A number for the topics that the group subscribes to, with their ids and sizes; 0 for none."""
-        digest, found = blake2b(digest_size=8), False
-        for name in sorted(self.tables.subscribers):
-            topic = self._topics.topics.get(name)
-            if topic is not None:
-                found = True
-                digest.update(topic.topic_id + len(topic.partitions).to_bytes(4, "big"))
-        return int.from_bytes(digest.digest(), "big", signed=True) if found else 0
 
     def _has_unassigned(self) -> bool:
         """Whether there are partitions with a state that nobody is to have."""

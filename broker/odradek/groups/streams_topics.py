@@ -1,8 +1,8 @@
 """How many partitions the internal topics of a Kafka Streams application have, and whether its topics are fit for it.
 
 A repartition topic has as many partitions as its topology says; where it does not say, as many as the largest topic
-that the subtopology reads which writes it. Then all topics of a copartition group are brought to the same number, that of
-the topics that are not the broker's to make. A changelog topic has one partition for each task.
+that the subtopology reads which writes it. Then all topics of a copartition group are brought to the same number, that
+of the topics that are not the broker's to make. A changelog topic has one partition for each task.
 
 A topology that can never work is refused (STREAMS_INVALID_TOPOLOGY). One that works with other topics than there are is
 told as a status, and may become ready: `ConfiguredTopology.fault`. Texts are Kafka's.
@@ -190,9 +190,7 @@ def _tasks(subtopology: Subtopology, sizes: Mapping[str, int], counts: Mapping[s
     return max(sizes.get(name) or counts[name] for name in subtopology.read_topics)
 
 
-def _configured(
-    subtopology: Subtopology, sizes: Mapping[str, int], counts: Mapping[str, int]
-) -> ConfiguredSubtopology:
+def _configured(subtopology: Subtopology, sizes: Mapping[str, int], counts: Mapping[str, int]) -> ConfiguredSubtopology:
     def with_count(topics: Iterable[InternalTopic]) -> tuple[InternalTopic, ...]:
         return tuple(replace(topic, partitions=topic.partitions or counts[topic.name]) for topic in topics)
 

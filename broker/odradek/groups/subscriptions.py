@@ -13,7 +13,7 @@ from odradek.groups.consumer_tables import ConsumerTables
 from odradek.groups.pattern import PatternError, TopicPattern
 from odradek_protocol.errors import BrokerError, Error
 
-__all__ = ["PatternLimits", "Subscriptions", "Topics"]
+__all__ = ["PatternLimits", "Subscriptions", "Topics", "metadata_hash"]
 
 PATTERN_REFRESH_MIN_MS = 10_000
 """How long topics that come and go wait until the patterns of a group are looked at again; Kafka's constant."""
@@ -46,6 +46,21 @@ class PatternLimits(Protocol):
 
     @property
     def pattern_refresh_interval_ms(self) -> int: ...
+
+
+def metadata_hash(names: Iterable[str], topics: Topics) -> int:
+    """A number for those of the named topics that exist, with their ids and sizes; 0 for none.
+
+    Kafka stores a hash of its own there. Where a Kafka takes a group over the two differ, and the group gets one new
+    epoch.
+    """
+    digest, found = blake2b(digest_size=8), False
+    for name in sorted(names):
+        topic = topics.topics.get(name)
+        if topic is not None:
+            found = True
+            digest.update(topic.topic_id + len(topic.partitions).to_bytes(4, "big"))
+    return int.from_bytes(digest.digest(), "big", signed=True) if found else 0
 
 
 class Subscriptions:
@@ -103,18 +118,8 @@ class Subscriptions:
         self._revision = self._patterns_revision = -1
 
     def metadata_hash(self) -> int:
-        """A number for the topics that the group subscribes to, with their ids and sizes; 0 for none.
-
-        Kafka stores a hash of its own there. Where a Kafka takes a group over the two differ, and the group gets one
-        new epoch.
-        """
-        digest, found = blake2b(digest_size=8), False
-        for name in sorted(self._tables.subscribers):
-            topic = self._topics.topics.get(name)
-            if topic is not None:
-                found = True
-                digest.update(topic.topic_id + len(topic.partitions).to_bytes(4, "big"))
-        return int.from_bytes(digest.digest(), "big", signed=True) if found else 0
+        """A number for the topics that the group subscribes to, with their ids and sizes; 0 for none."""
+        return metadata_hash(self._tables.subscribers, self._topics)
 
     def topic_ids(self, member: MemberInfo) -> frozenset[bytes]:
         """The ids of the topics that a member subscribes to, of those that exist."""

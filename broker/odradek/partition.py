@@ -192,6 +192,11 @@ class Partition:
                 f"{len(self.isr)} replicas of {self.topic}-{self.index} are in sync, {wanted} are needed",
             )
 
+    @property
+    def commits_at_once(self) -> bool:
+        """Whether an append is all that it takes: no replica and no disk is to be waited for."""
+        return self.is_leader and len(self.isr) == 1 and self.log.unflushed_messages + 1 < self.config.flush_messages
+
     async def wait_committed(self, last_offset: int, timeout_s: float) -> None:
         """Wait until the record at `last_offset` is on every in-sync replica.
 

@@ -1,37 +1,18 @@
 """One flush for all who wait: what a round takes, who is woken by it, and what is told when the disk refuses."""
 
 import errno
-import os
-import threading
 from pathlib import Path
 
 import pytest
 import trio
 import trio.testing
-from support.logs import NOW_MS, Opener, records
+from support.logs import NOW_MS, HeldFiles, Opener, records
 
 from odradek.group_commit import FlushRounds, GroupCommit
-from odradek.log.files import Files
 from odradek.log.log import Log, Origin
 from odradek_protocol.errors import BrokerError, Error
 
 DEADLINE_S = 30
-
-
-class HeldFiles(Files):
-    """Files whose fdatasync begins when it is let, and may fail."""
-
-    def __init__(self) -> None:
-        self.let = threading.Event()
-        self.error: int | None = None
-        self.count = 0
-
-    def fdatasync(self, fd: int) -> None:
-        self.count += 1
-        assert self.let.wait(DEADLINE_S)
-        if self.error is not None:
-            raise OSError(self.error, os.strerror(self.error))
-        os.fdatasync(fd)
 
 
 class Bench:

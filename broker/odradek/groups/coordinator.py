@@ -1,7 +1,6 @@
-"""The group coordinator: which broker keeps a group, its requests, what is written down, and what time brings.
+"""The group coordinator: its requests, what is written down, and what time brings.
 
-A group belongs to the partition of __consumer_offsets that its name hashes to, and is kept by that partition's leader.
-Everybody else answers NOT_COORDINATOR; the leader answers COORDINATOR_LOAD_IN_PROGRESS until it has read the partition.
+A group belongs to the partition of __consumer_offsets that its name hashes to; see `sharding`.
 
 Rules:
 
@@ -11,24 +10,24 @@ Rules:
 - One task sleeps until the earliest deadline of all groups; see `deadlines`.
 
 Public methods raise BrokerError; the codes that clients expect instead of an append's own are in `COMMIT_ERRORS` and
-`STORE_ERRORS`.
+`APPEND_ERRORS`.
 """
 
-from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Coroutine, Iterable, Sequence
 from typing import Any
 
 import trio
 
 from odradek.groups.consumer_group import ConsumerGroup
 from odradek.groups.group import Group
-from odradek.groups.keeper import COMMIT_ERRORS, logging_failures, translated
+from odradek.groups.keeper import COMMIT_ERRORS, logging_failures
 from odradek.groups.membership import check_group_id
 from odradek.groups.pending import Commit
-from odradek.groups.shard import AnyGroup, NewOffset, Shard
+from odradek.groups.shard import AnyGroup, GroupShard, NewOffset
 from odradek.groups.share_group import ShareGroup
 from odradek.groups.share_membership import ShareMembership
 from odradek.groups.usage import consumed_topics, expired_offsets
+from odradek.sharding import Chore, answering
 from odradek_protocol.errors import BrokerError, Error
 
 __all__ = ["GroupCoordinator"]
@@ -40,23 +39,10 @@ FIRST_WITH_GROUP_ID_NOT_FOUND = 9
 
 
 class GroupCoordinator(ShareMembership):
-    """The groups of this broker: their members, their offsets, and their administration.
+    """The groups of this broker: their members, their offsets, and their administration."""
 
-    `run` has to run while requests are served.
-    """
-
-    async def run(self) -> None:
-        """Load partitions, and do what time brings, until cancelled."""
-        async with trio.open_nursery() as nursery:
-            self._nursery = nursery
-            try:
-                for shard in self._shards.values():
-                    if not shard.loaded:
-                        nursery.start_soon(self._load, shard)
-                nursery.start_soon(self._expire_offsets_regularly)
-                await self._watch_deadlines()
-            finally:
-                self._nursery = None
+    def _chores(self) -> Iterable[Chore]:
+        return self._expire_offsets_regularly, self._watch_deadlines
 
     # Offsets
 
@@ -93,19 +79,19 @@ class GroupCoordinator(ShareMembership):
             )
         if not offsets:
             return None
-        try:
+        with answering(COMMIT_ERRORS):
             commits, last_offset = shard.append_commits(group_id, offsets, retention_time_ms)
-        except BrokerError as error:
-            raise translated(error, COMMIT_ERRORS) from None
         if not shard.is_committed(last_offset):
             return self._finish_commit(shard, group_id, commits, last_offset)
         shard.put_offsets(group_id, commits)
         return None
 
-    async def _finish_commit(self, shard: Shard, group_id: str, commits: Sequence[Commit], last_offset: int) -> None:
-        with _answering(COMMIT_ERRORS):
+    async def _finish_commit(
+        self, shard: GroupShard, group_id: str, commits: Sequence[Commit], last_offset: int
+    ) -> None:
+        with answering(COMMIT_ERRORS):
             await shard.wait_committed(last_offset)
-        if self._shards.get(shard.partition.index) is not shard:
+        if not self._keeps(shard):
             raise BrokerError(Error.NOT_COORDINATOR)
         shard.put_offsets(group_id, commits)
 
@@ -151,7 +137,7 @@ class GroupCoordinator(ShareMembership):
         else:
             shard.create(group_id)
         if offsets:
-            with _answering(COMMIT_ERRORS):
+            with answering(COMMIT_ERRORS):
                 _, last_offset = shard.append_commits(group_id, offsets, producer=producer)
                 if not shard.is_committed(last_offset):
                     await shard.wait_committed(last_offset)
@@ -194,8 +180,8 @@ class GroupCoordinator(ShareMembership):
 
     async def forget_topic(self, topic: str) -> None:
         """A topic is deleted: forget what was committed for it. A failure is logged; nobody waits for an answer."""
-        for shard in list(self._shards.values()):
-            for group in list(shard.groups.values()) if shard.loaded else ():
+        for shard in self._loaded_shards():
+            for group in list(shard.groups.values()):
                 if isinstance(group, ShareGroup):
                     self._forget_shared_topic(shard, group, topic)
                 found = [(topic, partition) for partition in group.offsets.topics.get(topic, ())]
@@ -210,9 +196,7 @@ class GroupCoordinator(ShareMembership):
 
     def all_groups(self) -> list[AnyGroup]:
         """The groups of this broker. Raises COORDINATOR_LOAD_IN_PROGRESS while they are not all there."""
-        if not all(shard.loaded for shard in self._shards.values()):
-            raise BrokerError(Error.COORDINATOR_LOAD_IN_PROGRESS)
-        return [group for shard in self._shards.values() for group in shard.groups.values()]
+        return [group for shard in self._all_shards() for group in shard.groups.values()]
 
     async def delete_group(self, group_id: str) -> None:
         """DeleteGroups: delete a group without members, and its offsets.
@@ -239,8 +223,8 @@ class GroupCoordinator(ShareMembership):
     async def _expire_offsets(self) -> None:
         """Forget offsets that outlived their retention time, and groups that have nothing left."""
         retention_ms = self._config.offsets_retention_minutes * MS_PER_MINUTE
-        for shard in list(self._shards.values()):
-            for group in list(shard.groups.values()) if shard.loaded else ():
+        for shard in self._loaded_shards():
+            for group in list(shard.groups.values()):
                 if isinstance(group, ShareGroup):
                     continue
                 with logging_failures("expiring the offsets of", group):
@@ -250,15 +234,15 @@ class GroupCoordinator(ShareMembership):
                     if group.is_idle and not group.offsets and not pending:
                         await self._remove_group(shard, group)
 
-    async def _remove_offsets(self, shard: Shard, group: AnyGroup, partitions: Sequence[tuple[str, int]]) -> None:
+    async def _remove_offsets(self, shard: GroupShard, group: AnyGroup, partitions: Sequence[tuple[str, int]]) -> None:
         """Forget offsets, in the log and then here."""
         if partitions:
-            with _answering(COMMIT_ERRORS):
+            with answering(COMMIT_ERRORS):
                 await shard.wait_committed(shard.remove_offsets(group, partitions))
 
-    async def _remove_group(self, shard: Shard, group: AnyGroup) -> None:
+    async def _remove_group(self, shard: GroupShard, group: AnyGroup) -> None:
         """Forget a group and its offsets, in the log and then here."""
-        with _answering(COMMIT_ERRORS):
+        with answering(COMMIT_ERRORS):
             last_offset = shard.remove_group(group)
             self._deadlines.forget(group)
             await shard.wait_committed(last_offset)
@@ -266,12 +250,3 @@ class GroupCoordinator(ShareMembership):
 
 def _not_a_consumer_group(group_id: str) -> BrokerError:
     return BrokerError(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-
-
-@contextmanager
-def _answering(errors: Mapping[Error, Error]) -> Iterator[None]:
-    """Raise, for the error of an append, the one that clients of a coordinator expect."""
-    try:
-        yield
-    except BrokerError as error:
-        raise translated(error, errors) from None

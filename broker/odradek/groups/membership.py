@@ -16,11 +16,12 @@ from odradek.groups import classic_members
 from odradek.groups.consumer_group import ConsumerGroup, Heartbeat, HeartbeatResult
 from odradek.groups.consumer_state import LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from odradek.groups.group import Group
-from odradek.groups.keeper import STORE_ERRORS, GroupKeeper, Written, translated
+from odradek.groups.keeper import GroupKeeper
 from odradek.groups.member import JoinRequest, JoinResult, SyncResult, Ticket
 from odradek.groups.migration import MigrationPolicy, downgraded, may_downgrade, upgraded
-from odradek.groups.shard import Shard
+from odradek.groups.shard import GroupShard
 from odradek.groups.share_group import ShareGroup
+from odradek.sharding import APPEND_ERRORS, Written, answering
 from odradek_protocol.errors import BrokerError, Error
 
 __all__ = ["Membership", "check_group_id", "result_of"]
@@ -85,18 +86,16 @@ class Membership(GroupKeeper):
         self._settle(shard, group)
         return await result_of(ticket)
 
-    def _make_classic(self, shard: Shard, group: ConsumerGroup) -> Group:
+    def _make_classic(self, shard: GroupShard, group: ConsumerGroup) -> Group:
         """A classic group in the place of a consumer group without members."""
         classic = Group(group.group_id, self._config)
         classic.offsets = group.offsets
-        try:
+        with answering(APPEND_ERRORS):
             shard.replace_by_classic(group, classic, None)
-        except BrokerError as error:
-            raise translated(error, STORE_ERRORS) from None
         self._deadlines.forget(group)
         return classic
 
-    async def _join_consumer_group(self, shard: Shard, group: ConsumerGroup, request: JoinRequest) -> JoinResult:
+    async def _join_consumer_group(self, shard: GroupShard, group: ConsumerGroup, request: JoinRequest) -> JoinResult:
         """A member of the classic protocol comes to a consumer group, or goes on in it.
 
         Where it takes the place of the last member of the consumer protocol, the group becomes a classic one.
@@ -124,7 +123,7 @@ class Membership(GroupKeeper):
             classic, store = downgraded(group, (), self._config, self._view)
             written = self._downgrade(shard, group, classic, store, rebalance=changed)
         if written is not None:
-            await written.wait(STORE_ERRORS)
+            await written.wait()
         return result
 
     def sync(
@@ -207,7 +206,7 @@ class Membership(GroupKeeper):
 
         A first heartbeat makes the group where it is not there, and turns a classic one into a consumer group.
         Raises NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND, what `ConsumerGroup.heartbeat` raises,
-        and `STORE_ERRORS`.
+        and `APPEND_ERRORS`.
         """
         shard = self._shard(group_id)
         group = shard.groups.get(group_id)
@@ -226,7 +225,7 @@ class Membership(GroupKeeper):
         return self._limits.heartbeat_interval_ms(group_id)
 
     def _leave_consumer_group(
-        self, shard: Shard, group: ConsumerGroup, request: Heartbeat
+        self, shard: GroupShard, group: ConsumerGroup, request: Heartbeat
     ) -> tuple[HeartbeatResult, Written | None]:
         result = group.leave(request)
         if group.tables.has_changes:
@@ -238,7 +237,7 @@ class Membership(GroupKeeper):
         return result, written
 
     def _first_heartbeat(
-        self, shard: Shard, group_id: str, classic: Group | None, request: Heartbeat
+        self, shard: GroupShard, group_id: str, classic: Group | None, request: Heartbeat
     ) -> tuple[HeartbeatResult, Written | None]:
         """A member comes to a group that is not there, or that speaks the classic protocol so far."""
         if request.member_epoch != 0:
@@ -254,16 +253,14 @@ class Membership(GroupKeeper):
             group = upgraded(classic, self._limits.migration_policy, self._limits, self._view)
         result = group.heartbeat(request, self._now())
         changes = group.tables.take_changes()
-        try:
+        with answering(APPEND_ERRORS):
             last_offset = shard.put_consumer_group(group, changes, classic)
-        except BrokerError as error:
-            raise translated(error, STORE_ERRORS) from None
         if classic is not None:
             self._deadlines.forget(classic)
             classic.kill(Error.REBALANCE_IN_PROGRESS)
         group.resume(self._now())
         self._schedule(group)
-        return result, None if shard.is_committed(last_offset) else Written(shard, last_offset)
+        return result, shard.written(last_offset)
 
 
 def check_group_id(group_id: str) -> None:

@@ -1,11 +1,10 @@
 """One partition of __consumer_offsets as a coordinator has it: the groups in memory, and the log that they come from.
 
-Memory follows the log. Loading applies record after record; later each change is appended first and applied then, by
-the same rules, so that a restart finds what was there. Offsets of a transaction are applied by its commit marker, where
-that stands in the log, and dropped by its abort marker.
+Offsets of a transaction are applied by its commit marker, where that stands in the log, and dropped by its abort
+marker.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import TYPE_CHECKING
 
 from odradek.groups.consumer_group import ConsumerGroup
@@ -33,14 +32,14 @@ from odradek.groups.share_group import ShareGroup
 from odradek.groups.share_records import ShareRecord, decode_share_record, share_record, share_tombstones
 from odradek.groups.share_state import ShareChange, SharePart
 from odradek.groups.subscriptions import Topics
-from odradek.log.log import Origin
 from odradek.log.validation import read_end_marker
+from odradek.sharding import NO_PRODUCER, Shard
 from odradek_protocol.errors import Error
 from odradek_protocol.internal.consumer_offsets import OffsetCommitKey
-from odradek_protocol.records.batch import NO_PRODUCER_ID, TRANSACTIONAL, RecordBatch
-from odradek_protocol.records.build import NewRecord, build_batch
+from odradek_protocol.records.batch import RecordBatch
 from odradek_protocol.records.compression import Codec
-from odradek_protocol.records.formats import iter_any, read_any
+from odradek_protocol.records.formats import read_any
+from odradek_protocol.records.read import Record
 
 if TYPE_CHECKING:
     from odradek.clock import Clock
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from odradek.groups.limits import GroupSettings
     from odradek.partition import Partition
 
-__all__ = ["AnyGroup", "NewOffset", "Shard"]
+__all__ = ["AnyGroup", "GroupShard", "NewOffset"]
 
 AnyGroup = Group | ConsumerGroup | ShareGroup
 """A group of any kind: all have members, offsets and a deadline."""
@@ -56,34 +55,33 @@ AnyGroup = Group | ConsumerGroup | ShareGroup
 NewOffset = tuple[str, int, int, int, int, str]
 """What is to be committed: topic, partition, offset, leader epoch, commit timestamp (-1: now), metadata."""
 
-NO_PRODUCER = (NO_PRODUCER_ID, -1)
-"""The producer id and epoch of who commits outside a transaction."""
-
 RECORDS_OF_A_BATCH = 500
 """How many records of a consumer group go into one batch: a group of thousands of members fills several, each far
 below the size limit of a topic."""
 
 
-class Shard:
-    """The groups of one partition. `loaded` is false until `load_some` has read the log to its end."""
+class GroupShard(Shard):
+    """The groups of one partition."""
 
     def __init__(
         self, partition: "Partition", config: "BrokerConfig", clock: "Clock", limits: "GroupSettings", topics: Topics
     ) -> None:
-        self.partition = partition
+        super().__init__(
+            partition,
+            clock,
+            load_bytes=config.offsets_load_buffer_size,
+            write_timeout_ms=config.offsets_commit_timeout_ms,
+            codec=Codec(config.offsets_topic_compression_codec),
+        )
+        self._config = config
         self.groups: dict[str, AnyGroup] = {}
         self.pending = PendingOffsets()
-        self._config = config
         self._limits = limits
         self._topics = topics
-        self._clock = clock
-        self._next_offset = partition.log.log_start_offset
-        self._end_offset = partition.log.log_end_offset
 
     @property
-    def loaded(self) -> bool:
-        """Whether all that was in the log when this broker took over is in memory."""
-        return self._next_offset >= self._end_offset
+    def kept(self) -> Sized:
+        return self.groups
 
     def create(self, group_id: str) -> Group:
         """A new, empty group. It is in the log when it has a generation, or offsets.
@@ -104,50 +102,34 @@ class Shard:
 
     # Loading
 
-    def load_some(self) -> None:
-        """Read and apply about `offsets.load.buffer.size` bytes; for a thread, until `loaded`.
-
-        Raises BrokerError or ProtocolError when the log cannot be read or holds what is no record of a coordinator.
-        """
-        found = self.partition.log.read(
-            self._next_offset, self._config.offsets_load_buffer_size, self._end_offset, at_least_one=True
-        )
-        if found is None:
-            self._next_offset = self._end_offset
-            return
-        data = memoryview(found.read_bytes())
-        for position, batch in iter_any(data):
-            self._apply_batch(batch, data[position : position + batch.size])
-            self._next_offset = batch.last_offset + 1
-
-    def _apply_batch(self, batch: RecordBatch, data: memoryview) -> None:
+    def apply_batch(self, batch: RecordBatch, data: memoryview) -> None:
+        """Apply a batch; what is of a transaction is kept until its marker comes."""
         if batch.is_control:
             marker = read_end_marker(data)
             if marker is not None:
                 self.end_transaction(batch.producer_id, committed=marker.committed)
-            return
-        for record in read_any(data):
-            if batch.is_transactional:
-                self._hold(batch.producer_id, record.key, record.value, record.offset)
-            else:
-                self._apply(record.key, record.value, record.offset)
+        elif batch.is_transactional:
+            for record in read_any(data):
+                self._hold(batch.producer_id, record)
+        else:
+            super().apply_batch(batch, data)
 
-    def _hold(
-        self, producer_id: int, key: bytes | memoryview | None, value: bytes | memoryview | None, offset: int
-    ) -> None:
+    def _hold(self, producer_id: int, record: Record) -> None:
         """Keep an offset of a transaction for its marker."""
-        subject = None if key is None else decode_key(key)
-        if isinstance(subject, OffsetCommitKey) and value is not None:
-            commit = (subject.topic, subject.partition, decode_offset(value, offset))
+        subject = None if record.key is None else decode_key(record.key)
+        if isinstance(subject, OffsetCommitKey) and record.value is not None:
+            commit = (subject.topic, subject.partition, decode_offset(record.value, record.offset))
             self.pending.put(producer_id, subject.group, [commit])
 
-    def _apply(self, key: bytes | memoryview | None, value: bytes | memoryview | None, offset: int) -> None:
+    def apply(self, record: Record) -> None:
+        """See `Shard.apply`."""
+        key, value = record.key, record.value
         if key is None:
             return
         subject = decode_key(key)
         if subject is None:
-            if (record := decode_consumer_record(key, value)) is not None:
-                self._apply_consumer_record(record)
+            if (of_consumer_group := decode_consumer_record(key, value)) is not None:
+                self._apply_consumer_record(of_consumer_group)
             elif (of_share_group := decode_share_record(key, value)) is not None:
                 self._apply_share_record(of_share_group)
             return
@@ -155,7 +137,7 @@ class Shard:
         if isinstance(subject, OffsetCommitKey):
             if value is not None:
                 group = group or self.create(subject.group)
-                group.offsets.put(subject.topic, subject.partition, decode_offset(value, offset))
+                group.offsets.put(subject.topic, subject.partition, decode_offset(value, record.offset))
             elif group is not None:
                 group.offsets.remove(subject.topic, subject.partition)
         elif value is None:
@@ -221,7 +203,7 @@ class Shard:
             record_offset += 1
             commits.append((topic, index, committed))
             records.append((offset_key(group_id, topic, index), offset_value(committed)))
-        last_offset = self._append(records, producer)
+        last_offset = self.append_records(records, producer)
         if producer is not NO_PRODUCER:
             self.pending.put(producer[0], group_id, commits)
         return commits, last_offset
@@ -241,7 +223,7 @@ class Shard:
     def append_group(self, group: Group, store: Store) -> int:
         """Append what a group wants stored; give the offset."""
         group.state_timestamp_ms = self._clock.now_ms()
-        return self._append([(group_key(group.group_id), group_value(store, group.state_timestamp_ms))])
+        return self.append_records([(group_key(group.group_id), group_value(store, group.state_timestamp_ms))])
 
     def append_changes(self, group: ConsumerGroup, changes: Sequence[Change]) -> int:
         """Append the changes of a consumer group; give the offset of the last record."""
@@ -273,7 +255,9 @@ class Shard:
 
     def remove_offsets(self, group: AnyGroup, partitions: Sequence[tuple[str, int]]) -> int:
         """Append that offsets are forgotten, and forget them; give the offset of the last record."""
-        last_offset = self._append([(offset_key(group.group_id, topic, index), None) for topic, index in partitions])
+        last_offset = self.append_records(
+            [(offset_key(group.group_id, topic, index), None) for topic, index in partitions]
+        )
         for topic, index in partitions:
             group.offsets.remove(topic, index)
         return last_offset
@@ -293,31 +277,9 @@ class Shard:
         del self.groups[group.group_id]
         return last_offset
 
-    def is_committed(self, last_offset: int) -> bool:
-        """Whether nothing has to be waited for: what was appended is replicated, and flushed where that is asked."""
-        return self.partition.high_watermark > last_offset and self.partition.is_flushed(last_offset)
-
-    async def wait_committed(self, last_offset: int) -> None:
-        """Wait until a record is replicated. Raises as `Partition.wait_committed` does."""
-        await self.partition.wait_flushed(last_offset)
-        if self.partition.high_watermark <= last_offset:
-            await self.partition.wait_committed(last_offset, self._config.offsets_commit_timeout_ms / 1000)
-
     def _append_all(self, records: Sequence[tuple[bytes, bytes | None]]) -> int:
         """Append any number of records; give the offset of the last one."""
         last_offset = -1
         for start in range(0, len(records), RECORDS_OF_A_BATCH):
-            last_offset = self._append(records[start : start + RECORDS_OF_A_BATCH])
+            last_offset = self.append_records(records[start : start + RECORDS_OF_A_BATCH])
         return last_offset
-
-    def _append(self, records: Sequence[tuple[bytes, bytes | None]], producer: tuple[int, int] = NO_PRODUCER) -> int:
-        now_ms = self._clock.now_ms()
-        batch = build_batch(
-            [NewRecord(key, value, timestamp_ms=now_ms) for key, value in records],
-            codec=Codec(self._config.offsets_topic_compression_codec),
-            producer_id=producer[0],
-            producer_epoch=producer[1],
-            attributes=0 if producer is NO_PRODUCER else TRANSACTIONAL,
-        )
-        self.partition.check_enough_replicas()
-        return self.partition.append(batch, origin=Origin.COORDINATOR).last_offset

@@ -11,11 +11,12 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from odradek.groups.keeper import STORE_ERRORS, Written, logging_failures
+from odradek.groups.keeper import logging_failures
 from odradek.groups.membership import Membership
-from odradek.groups.shard import Shard
+from odradek.groups.shard import GroupShard
 from odradek.groups.share_group import ShareGroup, ShareHeartbeat, ShareHeartbeatResult
 from odradek.groups.share_state import NamedPartitions
+from odradek.sharding import Written
 from odradek_protocol.errors import BrokerError, Error
 
 __all__ = ["ShareMembership", "ShareStateSummary", "ShareStates"]
@@ -61,7 +62,7 @@ class ShareMembership(Membership):
         """ShareGroupHeartbeat: the reply, and what has to be replicated before it may leave.
 
         A first heartbeat makes the group. Raises NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND,
-        what `ShareGroup.heartbeat` raises, and `STORE_ERRORS`.
+        what `ShareGroup.heartbeat` raises, and `APPEND_ERRORS`.
         """
         shard = self._shard(group_id)
         if request.member_epoch == LEAVE_EPOCH:
@@ -79,8 +80,7 @@ class ShareMembership(Membership):
         written = self._store_share_group(shard, group)
         self._schedule(group)
         if missing:
-            assert self._nursery is not None, "requests are served only while `run` does"
-            self._nursery.start_soon(self._begin_states, shard, group, missing)
+            self._start(self._begin_states, shard, group, missing)
         return result, written
 
     def share_heartbeat_interval_ms(self, group_id: str) -> int:
@@ -187,7 +187,7 @@ class ShareMembership(Membership):
 
     # Inside
 
-    def _share_group(self, shard: Shard, group_id: str) -> ShareGroup:
+    def _share_group(self, shard: GroupShard, group_id: str) -> ShareGroup:
         group = shard.groups.get(group_id)
         if group is None:
             raise BrokerError(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
@@ -195,7 +195,7 @@ class ShareMembership(Membership):
             raise BrokerError(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
         return group
 
-    async def _begin_states(self, shard: Shard, group: ShareGroup, partitions: NamedPartitions) -> None:
+    async def _begin_states(self, shard: GroupShard, group: ShareGroup, partitions: NamedPartitions) -> None:
         """Have the share coordinator begin with partitions. A failure is logged; a later heartbeat asks again."""
         with logging_failures("beginning with partitions of share", group):
             try:
@@ -213,13 +213,13 @@ class ShareMembership(Membership):
             await self._end_states(shard, group, partitions, succeeded=True)
 
     async def _end_states(
-        self, shard: Shard, group: ShareGroup, partitions: NamedPartitions, *, succeeded: bool
+        self, shard: GroupShard, group: ShareGroup, partitions: NamedPartitions, *, succeeded: bool
     ) -> None:
         if shard.groups.get(group.group_id) is group:
             group.end_states(partitions, succeeded=succeeded)
             await self._wait(self._store_share_group(shard, group))
 
-    async def _delete_states(self, shard: Shard, group: ShareGroup) -> None:
+    async def _delete_states(self, shard: GroupShard, group: ShareGroup) -> None:
         """Have the share coordinator forget a group that is about to be deleted."""
         topics = group.tables.topics
         names = {topic_id: name for topic_id, (name, _) in [*topics.initialized.items(), *topics.initializing.items()]}
@@ -232,7 +232,7 @@ class ShareMembership(Membership):
         if group.members:
             raise BrokerError(Error.NON_EMPTY_GROUP)
 
-    def _forget_shared_topic(self, shard: Shard, group: ShareGroup, name: str) -> None:
+    def _forget_shared_topic(self, shard: GroupShard, group: ShareGroup, name: str) -> None:
         """A topic is deleted: there is no state of it any more."""
         topics = group.tables.topics
         named = [*topics.initialized.items(), *topics.initializing.items()]
@@ -244,7 +244,7 @@ class ShareMembership(Membership):
 
     async def _wait(self, written: Written | None) -> None:
         if written is not None:
-            await written.wait(STORE_ERRORS)
+            await written.wait()
 
 
 def _each(partitions: NamedPartitions) -> Iterable[tuple[bytes, int]]:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from odradek.groups.assignors import Assignment
 from odradek.groups.consumer_group import Heartbeat, HeartbeatResult
 from odradek.groups.consumer_state import LEAVE_EPOCH, LEAVE_STATIC_EPOCH
-from odradek.groups.keeper import STORE_ERRORS, Written
 from odradek.handlers.registry import answer_for, handles
+from odradek.sharding import Written
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.messages import consumer_group_heartbeat as messages
@@ -71,7 +71,7 @@ async def _finish(
 ) -> ConsumerGroupHeartbeatResponse:
     """Answer when what has changed is replicated."""
     try:
-        await unwritten.wait(STORE_ERRORS)
+        await unwritten.wait()
     except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
         return _refusal(error, request)
     return response

@@ -10,9 +10,9 @@ KIP-932.
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from odradek.groups.keeper import STORE_ERRORS, Written
 from odradek.groups.share_group import ShareHeartbeat, ShareHeartbeatResult
 from odradek.handlers.registry import answer_for, handles
+from odradek.sharding import Written
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.messages import share_group_heartbeat as messages
@@ -58,7 +58,7 @@ async def _finish(
 ) -> ShareGroupHeartbeatResponse:
     """Answer when what has changed is replicated."""
     try:
-        await unwritten.wait(STORE_ERRORS)
+        await unwritten.wait()
     except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
         return _refusal(error, request)
     return response

@@ -18,6 +18,7 @@ import trio
 from odradek.config.group import duration_of
 from odradek.groups.deadlines import Deadlines
 from odradek.groups.limits import GroupSettings, ShareSettings
+from odradek.sharding import translated
 from odradek.share.in_flight import StateBatch, Transition
 from odradek.share.sessions import ShareSession, ShareSessions
 from odradek.share.share_partition import Acknowledgement, SharePartition
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from odradek.cluster.view import ClusterView
     from odradek.config import BrokerConfig
     from odradek.partition import Partition
-    from odradek.share.coordinator import ShareCoordinator, WrittenState
+    from odradek.sharding import Written
+    from odradek.share.coordinator import ShareCoordinator
 
 __all__ = ["SharePartitions", "Shared"]
 
@@ -140,7 +142,7 @@ class SharePartitions:
             self._nursery.start_soon(self._begin_later, shared, state, unwritten)
         return shared
 
-    async def _begin_later(self, shared: Shared, state: StoredState, unwritten: "WrittenState") -> None:
+    async def _begin_later(self, shared: Shared, state: StoredState, unwritten: "Written") -> None:
         try:
             await unwritten.wait()
         except BrokerError as error:
@@ -239,7 +241,7 @@ class SharePartitions:
         self._succeeded(shared, transition)
         return None
 
-    async def _finish(self, shared: Shared, transition: Transition, unwritten: "WrittenState") -> None:
+    async def _finish(self, shared: Shared, transition: Transition, unwritten: "Written") -> None:
         try:
             await unwritten.wait()
         except BrokerError as error:
@@ -256,12 +258,12 @@ class SharePartitions:
         assert shared.machine is not None
         shared.machine.complete(transition, trio.current_time(), succeeded=False)
         self.heed_locks(shared)
-        translated = _translated(error)
-        if translated.error in FENCED:
+        told = _translated(error)
+        if told.error in FENCED:
             self._forget(shared)
-        return translated
+        return told
 
-    def _write(self, shared: Shared, batches: Sequence[StateBatch]) -> "WrittenState | None":
+    def _write(self, shared: Shared, batches: Sequence[StateBatch]) -> "Written | None":
         machine = shared.machine
         assert machine is not None
         return self._coordinator.write(
@@ -308,4 +310,4 @@ async def _logging(finish: Coroutine[Any, Any, None]) -> None:
 
 
 def _translated(error: BrokerError) -> BrokerError:
-    return BrokerError(STATE_ERRORS.get(error.error, error.error), error.message)
+    return translated(error, STATE_ERRORS)

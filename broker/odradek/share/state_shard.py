@@ -1,14 +1,13 @@
 """One partition of __share_group_state as the share coordinator has it: states in memory, and the log they come from.
 
-Memory follows the log: loading applies record after record, and each change is appended first and applied then, by the
-same rules. The log is not compacted, as an update is nothing without those before it: what the newest snapshots have
-made superfluous is deleted from its start.
+The log is not compacted, as an update is nothing without those before it: what the newest snapshots have made
+superfluous is deleted from its start.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Sequence, Sized
 from typing import TYPE_CHECKING
 
-from odradek.log.log import Origin
+from odradek.sharding import Shard
 from odradek.share.stored_state import (
     SharePartitionKey,
     StoredState,
@@ -16,10 +15,8 @@ from odradek.share.stored_state import (
     decode_key,
     decode_value,
 )
-from odradek_protocol.records.batch import iter_batches
-from odradek_protocol.records.build import NewRecord, build_batch
 from odradek_protocol.records.compression import Codec
-from odradek_protocol.records.read import read_records
+from odradek_protocol.records.read import Record
 
 if TYPE_CHECKING:
     from odradek.clock import Clock
@@ -29,49 +26,35 @@ if TYPE_CHECKING:
 __all__ = ["StateShard"]
 
 
-class StateShard:
-    """The states of one partition. `loaded` is false until `load_some` has read the log to its end."""
+class StateShard(Shard):
+    """The states of one partition."""
 
     def __init__(self, partition: "Partition", config: "BrokerConfig", clock: "Clock") -> None:
-        self.partition = partition
+        super().__init__(
+            partition,
+            clock,
+            load_bytes=config.share_coordinator_load_buffer_size,
+            write_timeout_ms=config.share_coordinator_write_timeout_ms,
+            codec=Codec(config.share_coordinator_state_topic_compression_codec),
+        )
         self.states: dict[SharePartitionKey, StoredState] = {}
         self._snapshots: dict[SharePartitionKey, int] = {}
         """The offset of the newest snapshot of each share partition."""
         self._config = config
-        self._clock = clock
-        self._next_offset = partition.log.log_start_offset
-        self._end_offset = partition.log.log_end_offset
 
     @property
-    def loaded(self) -> bool:
-        """Whether all that was in the log when this broker took over is in memory."""
-        return self._next_offset >= self._end_offset
+    def kept(self) -> Sized:
+        return self.states
 
-    def load_some(self) -> None:
-        """Read and apply about `share.coordinator.load.buffer.size` bytes; for a thread, until `loaded`.
+    def apply(self, record: Record) -> None:
+        """See `Shard.apply`."""
+        subject = None if record.key is None else decode_key(record.key)
+        if subject is not None:
+            key, is_snapshot = subject
+            value = None if record.value is None else decode_value(record.value, is_snapshot=is_snapshot)
+            self._put(key, value, record.offset)
 
-        Raises BrokerError or ProtocolError when the log cannot be read or holds what is no record of a coordinator.
-        """
-        size = self._config.share_coordinator_load_buffer_size
-        found = self.partition.log.read(self._next_offset, size, self._end_offset, at_least_one=True)
-        if found is None:
-            self._next_offset = self._end_offset
-            return
-        data = memoryview(found.read_bytes())
-        for position, batch in iter_batches(data):
-            if not batch.is_control:
-                for record in read_records(data[position : position + batch.size]):
-                    self._apply_record(record.key, record.value, record.offset)
-            self._next_offset = batch.last_offset + 1
-
-    def _apply_record(self, key: bytes | memoryview | None, value: bytes | memoryview | None, offset: int) -> None:
-        subject = None if key is None else decode_key(key)
-        if subject is None:
-            return
-        share_partition, is_snapshot = subject
-        self._apply(share_partition, None if value is None else decode_value(value, is_snapshot=is_snapshot), offset)
-
-    def _apply(self, key: SharePartitionKey, value: StoredState | Update | None, offset: int) -> None:
+    def _put(self, key: SharePartitionKey, value: StoredState | Update | None, offset: int) -> None:
         if value is None:
             self.states.pop(key, None)
             self._snapshots.pop(key, None)
@@ -117,26 +100,11 @@ class StateShard:
         if self.partition.log_start_offset < start_offset <= self.partition.high_watermark:
             self.partition.delete_records(start_offset)
 
-    def is_committed(self, last_offset: int) -> bool:
-        """Whether nothing has to be waited for: what was appended is replicated, and flushed where that is asked."""
-        return self.partition.high_watermark > last_offset and self.partition.is_flushed(last_offset)
-
-    async def wait_committed(self, last_offset: int) -> None:
-        """Wait until a record is replicated. Raises as `Partition.wait_committed` does."""
-        await self.partition.wait_flushed(last_offset)
-        if self.partition.high_watermark <= last_offset:
-            timeout_s = self._config.share_coordinator_write_timeout_ms / 1000
-            await self.partition.wait_committed(last_offset, timeout_s)
-
     def _change(self, changes: Sequence[tuple[SharePartitionKey, bytes, StoredState | Update | None]]) -> int:
         """Append changes as one batch, and apply them; give the offset of the last one."""
-        now_ms = self._clock.now_ms()
-        records = [
-            NewRecord(key, None if value is None else value.value(), timestamp_ms=now_ms) for _, key, value in changes
-        ]
-        codec = Codec(self._config.share_coordinator_state_topic_compression_codec)
-        self.partition.check_enough_replicas()
-        result = self.partition.append(build_batch(records, codec=codec), origin=Origin.COORDINATOR)
-        for offset, (key, _, value) in enumerate(changes, result.base_offset):
-            self._apply(key, value, offset)
-        return result.last_offset
+        last_offset = self.append_records(
+            [(key, None if value is None else value.value()) for _, key, value in changes]
+        )
+        for offset, (key, _, value) in enumerate(changes, last_offset - len(changes) + 1):
+            self._put(key, value, offset)
+        return last_offset

@@ -8,6 +8,7 @@ A snapshot holds all; an update what changed since: a start offset (-1: as it wa
 that are there. KIP-932, KIP-1226 (delivery complete count).
 """
 
+import base64
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -39,6 +40,12 @@ class SharePartitionKey(NamedTuple):
     group_id: str
     topic_id: bytes
     partition: int
+
+    @property
+    def name(self) -> str:
+        """What clients call it when they look for its coordinator: "group:topic id:partition"."""
+        topic_id = base64.urlsafe_b64encode(self.topic_id).decode().rstrip("=")
+        return f"{self.group_id}:{topic_id}:{self.partition}"
 
     def snapshot_key(self) -> bytes:
         """The key of a snapshot of it."""

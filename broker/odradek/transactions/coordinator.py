@@ -1,29 +1,29 @@
-"""The transaction coordinator: which broker keeps a transactional id, its requests, and what time brings.
+"""The transaction coordinator: its requests, and what time brings.
 
-An id belongs to the partition of __transaction_state that it hashes to, and is kept by that partition's leader.
-Everybody else answers NOT_COORDINATOR; the leader answers COORDINATOR_LOAD_IN_PROGRESS until it has read the partition.
+A transactional id belongs to the partition of __transaction_state that it hashes to; see `sharding`.
 
 Rules:
 
-- The log comes first: prepare, write, wait for the replicas, apply. What fails on the way leaves the id as it was.
+- The log comes first: prepare, write, wait for the replicas, apply. What fails on the way leaves the id as it was;
+  what is in the log is waited for and applied also when its client is gone.
 - A transaction is decided when Prepare is in the log, and answered then. Whatever happens, its markers follow: at once
   where nothing has to be waited for, else in a task, and after a restart for each id that is loaded in Prepare.
-- A shard is looked up again behind each wait: it may be another broker's by then.
 - Open transactions whose time is over are aborted, ids that nobody uses are forgotten, both from time to time.
 
-Public methods raise BrokerError; `STORE_ERRORS` tells the codes that clients expect instead of an append's own.
+Public methods raise BrokerError; `APPEND_ERRORS` tells the codes that clients expect instead of an append's own.
 """
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 import trio
 
 from odradek.cluster.topics import TRANSACTION_STATE
-from odradek.groups.keeper import java_hash
+from odradek.sharding import APPEND_ERRORS, Chore, Coordinator, answering
 from odradek.transactions.markers import Marker, MarkerWriter
-from odradek.transactions.shard import Shard
+from odradek.transactions.shard import TransactionShard
 from odradek.transactions.state import (
     EPOCH_BUMP_VERSION,
     NO_PRODUCER_ID,
@@ -45,26 +45,11 @@ __all__ = ["ProducerIdSource", "TransactionCoordinator", "TransactionVersion"]
 
 log = logging.getLogger(__name__)
 
-LOADS_AT_ONCE = 2
-"""Partitions that are read at a time: reading is mostly decoding, which threads do not make faster."""
-
 RETRY_S = 0.1
 """How long markers that could not be written wait before they are tried again: Kafka's `retry.backoff.ms`."""
 
 TOMBSTONE_BYTES = 100_000
 """About how large a batch of tombstones may become: far below the smallest `max.message.bytes` in use."""
-
-STORE_ERRORS: Mapping[Error, Error] = {
-    Error.UNKNOWN_TOPIC_OR_PARTITION: Error.COORDINATOR_NOT_AVAILABLE,
-    Error.NOT_ENOUGH_REPLICAS: Error.COORDINATOR_NOT_AVAILABLE,
-    Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Error.COORDINATOR_NOT_AVAILABLE,
-    Error.REQUEST_TIMED_OUT: Error.COORDINATOR_NOT_AVAILABLE,
-    Error.NOT_LEADER_OR_FOLLOWER: Error.NOT_COORDINATOR,
-    Error.KAFKA_STORAGE_ERROR: Error.NOT_COORDINATOR,
-    Error.MESSAGE_TOO_LARGE: Error.UNKNOWN_SERVER_ERROR,
-    Error.RECORD_LIST_TOO_LARGE: Error.UNKNOWN_SERVER_ERROR,
-}
-"""What a request answers for the error of its append."""
 
 
 class ProducerIdSource(Protocol):
@@ -82,12 +67,11 @@ class TransactionVersion(Protocol):
         """The level in force."""
 
 
-class TransactionCoordinator:
-    """The transactional ids of the partitions of __transaction_state that this broker leads.
+class TransactionCoordinator(Coordinator[TransactionShard]):
+    """The transactional ids of the partitions of __transaction_state that this broker leads."""
 
-    `run` has to run while requests are served. `on_leader` and `on_resign` follow the leadership of partitions; those
-    of other topics are not looked at.
-    """
+    TOPIC = TRANSACTION_STATE
+    KEEPS = "transactional ids"
 
     def __init__(
         self,
@@ -98,53 +82,25 @@ class TransactionCoordinator:
         markers: MarkerWriter,
         features: TransactionVersion,
     ) -> None:
-        self._config = config
-        self._clock = clock
-        self._view = view
+        super().__init__(config, clock, view)
         self._producer_ids = producer_ids
         self._markers = markers
         self._features = features
-        self._shards: dict[int, Shard] = {}
-        self._nursery: trio.Nursery | None = None
-        self._loads = trio.CapacityLimiter(LOADS_AT_ONCE)
 
-    # Start, stop, and the partitions of this broker
+    @property
+    def _planned_partitions(self) -> int:
+        return self._config.transaction_state_log_num_partitions
 
-    async def run(self) -> None:
-        """Load partitions, and do what time brings, until cancelled."""
-        async with trio.open_nursery() as nursery:
-            self._nursery = nursery
-            try:
-                for shard in self._shards.values():
-                    nursery.start_soon(self._load, shard)
-                nursery.start_soon(self._abort_timed_out_regularly)
-                await self._expire_regularly()
-            finally:
-                self._nursery = None
+    def _make_shard(self, partition: "Partition") -> TransactionShard:
+        return TransactionShard(partition, self._config, self._clock)
 
-    def stop(self) -> None:
-        """Give up every id: who asks later is told NOT_COORDINATOR, and no marker is tried again."""
-        self._shards.clear()
+    def _begin(self, shard: TransactionShard) -> None:
+        for txn in shard.transactions.values():
+            if txn.is_prepared:
+                self._finish(shard, txn)
 
-    def on_leader(self, partition: "Partition") -> None:
-        """This broker leads `partition` now: its ids are loaded."""
-        if partition.topic != TRANSACTION_STATE:
-            return
-        shard = self._shards[partition.index] = Shard(partition, self._config, self._clock)
-        if self._nursery is not None and not shard.loaded:
-            self._nursery.start_soon(self._load, shard)
-
-    def on_resign(self, partition: "Partition") -> None:
-        """This broker does not lead `partition` any more: its ids are another's."""
-        if partition.topic == TRANSACTION_STATE:
-            self._shards.pop(partition.index, None)
-
-    def partition_for(self, transactional_id: str) -> int:
-        """The partition of __transaction_state that keeps an id."""
-        topic = self._view.topics.get(TRANSACTION_STATE)
-        count = self._config.transaction_state_log_num_partitions if topic is None else len(topic.partitions)
-        # The mask makes Java's one number without an absolute value 0, as Kafka does.
-        return (abs(java_hash(transactional_id)) & 0x7FFFFFFF) % count
+    def _chores(self) -> Iterable[Chore]:
+        return self._abort_timed_out_regularly, self._expire_regularly
 
     # Requests
 
@@ -154,7 +110,7 @@ class TransactionCoordinator:
         """InitProducerId: who writes under this id from now on.
 
         Raises INVALID_REQUEST for an empty id, INVALID_TRANSACTION_TIMEOUT, NOT_COORDINATOR,
-        COORDINATOR_LOAD_IN_PROGRESS, what `TransactionalId.initialize` raises, and STORE_ERRORS.
+        COORDINATOR_LOAD_IN_PROGRESS, what `TransactionalId.initialize` raises, and APPEND_ERRORS.
         CONCURRENT_TRANSACTIONS also when an open transaction had to be aborted: who asks again gets in.
         """
         if not transactional_id:
@@ -175,7 +131,6 @@ class TransactionCoordinator:
         )
         await self._store(shard, txn, metadata)
         if metadata.state is TransactionState.PREPARE_ABORT:
-            self._finish(shard, txn)
             raise BrokerError(Error.CONCURRENT_TRANSACTIONS)
         return ProducerIdentity(metadata.producer_id, metadata.producer_epoch)
 
@@ -186,7 +141,7 @@ class TransactionCoordinator:
 
         `version` is the client's level of `transaction.version`. Raises INVALID_REQUEST for an empty id,
         NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, INVALID_PRODUCER_ID_MAPPING for an id that is not there, what
-        `TransactionalId.add_partitions` raises, and STORE_ERRORS.
+        `TransactionalId.add_partitions` raises, and APPEND_ERRORS.
         """
         shard, txn = self._find(transactional_id)
         metadata = txn.add_partitions(*producer, partitions, version, self._clock.now_ms())
@@ -196,7 +151,7 @@ class TransactionCoordinator:
     def verify_partition(self, transactional_id: str, producer: ProducerIdentity, partition: TopicPartition) -> None:
         """Whether the transaction writes to a partition: TRANSACTION_ABORTABLE if it does not.
 
-        Raises as `add_partitions` does, but for STORE_ERRORS.
+        Raises as `add_partitions` does, but for APPEND_ERRORS.
         """
         if not self._find(transactional_id)[1].has_partition(*producer, partition):
             raise BrokerError(Error.TRANSACTION_ABORTABLE, f"{partition[0]}-{partition[1]} is not in the transaction")
@@ -216,8 +171,7 @@ class TransactionCoordinator:
         metadata = txn.end(*producer, committed, version, next_producer_id, self._clock.now_ms())
         if metadata is None:
             return ProducerIdentity(txn.metadata.producer_id, txn.metadata.producer_epoch)
-        await self._store(shard, txn, metadata)
-        following = self._finish(shard, txn)
+        following = await self._store(shard, txn, metadata)
         return ProducerIdentity(following.producer_id, following.producer_epoch)
 
     # Administration
@@ -229,21 +183,11 @@ class TransactionCoordinator:
 
     def all_transactions(self) -> list[TransactionalId]:
         """The ids of this broker. Raises COORDINATOR_LOAD_IN_PROGRESS while they are not all there."""
-        if not all(shard.loaded for shard in self._shards.values()):
-            raise BrokerError(Error.COORDINATOR_LOAD_IN_PROGRESS)
-        return [txn for shard in self._shards.values() for txn in shard.transactions.values()]
+        return [txn for shard in self._all_shards() for txn in shard.transactions.values()]
 
     # Inside
 
-    def _shard(self, transactional_id: str) -> Shard:
-        shard = self._shards.get(self.partition_for(transactional_id))
-        if shard is None:
-            raise BrokerError(Error.NOT_COORDINATOR)
-        if not shard.loaded:
-            raise BrokerError(Error.COORDINATOR_LOAD_IN_PROGRESS)
-        return shard
-
-    def _find(self, transactional_id: str) -> tuple[Shard, TransactionalId]:
+    def _find(self, transactional_id: str) -> tuple[TransactionShard, TransactionalId]:
         if not transactional_id:
             raise BrokerError(Error.INVALID_REQUEST)
         shard = self._shard(transactional_id)
@@ -252,34 +196,62 @@ class TransactionCoordinator:
             raise BrokerError(Error.INVALID_PRODUCER_ID_MAPPING)
         return shard, txn
 
-    async def _store(self, shard: Shard, txn: TransactionalId, metadata: TransactionMetadata) -> None:
-        """Write what `txn` has prepared and apply it; when that fails all stays as it was."""
-        try:
-            last_offset = shard.append(txn.transactional_id, metadata, self._features.transaction_version)
-            if not shard.is_committed(last_offset):
-                await shard.wait_committed(last_offset, metadata.timeout_ms)
-            if self._shards.get(shard.partition.index) is not shard:
-                raise BrokerError(Error.NOT_COORDINATOR)  # noqa: TRY301 - given up like what the log refuses
-        except BrokerError as error:
-            txn.give_up()
-            raise BrokerError(STORE_ERRORS.get(error.error, error.error), error.message) from None
-        except BaseException:
-            txn.give_up()
-            raise
-        txn.apply(metadata)
+    async def _store(
+        self, shard: TransactionShard, txn: TransactionalId, metadata: TransactionMetadata
+    ) -> TransactionMetadata:
+        """Write what `txn` has prepared, apply it, and have the markers of a decision follow; give what is true then.
 
-    def _finish(self, shard: Shard, txn: TransactionalId) -> TransactionMetadata:
+        What the log refuses, or replicas do not get in time, leaves all as it was. Raises APPEND_ERRORS.
+        """
+        with _giving_up(txn):
+            last_offset = shard.append(txn.transactional_id, metadata, self._features.transaction_version)
+        if shard.is_committed(last_offset):
+            return self._applied(shard, txn, metadata)
+        try:
+            return await self._apply_committed(shard, txn, metadata, last_offset)
+        except trio.Cancelled:
+            # The log has it, though nobody waits any more: memory must follow.
+            if self._nursery is not None:
+                self._nursery.start_soon(self._apply_unasked, shard, txn, metadata, last_offset)
+            raise
+
+    async def _apply_committed(
+        self, shard: TransactionShard, txn: TransactionalId, metadata: TransactionMetadata, last_offset: int
+    ) -> TransactionMetadata:
+        with _giving_up(txn):
+            await shard.wait_committed(last_offset, metadata.timeout_ms)
+            if not self._keeps(shard):
+                raise BrokerError(Error.NOT_COORDINATOR)
+        return self._applied(shard, txn, metadata)
+
+    async def _apply_unasked(
+        self, shard: TransactionShard, txn: TransactionalId, metadata: TransactionMetadata, last_offset: int
+    ) -> None:
+        """Go on for a client that is gone. A failure is logged."""
+        try:
+            await self._apply_committed(shard, txn, metadata, last_offset)
+        except BrokerError as error:
+            log.warning("%r is not stored as %s: %s", txn, metadata.state.title, error)
+        except Exception:
+            log.exception("%r is not stored as %s", txn, metadata.state.title)
+
+    def _applied(
+        self, shard: TransactionShard, txn: TransactionalId, metadata: TransactionMetadata
+    ) -> TransactionMetadata:
+        txn.apply(metadata)
+        return self._finish(shard, txn) if txn.is_prepared else metadata
+
+    def _finish(self, shard: TransactionShard, txn: TransactionalId) -> TransactionMetadata:
         """Have the markers of a decided transaction written, now or later; give what is true behind it."""
         complete = txn.prepare_complete(self._clock.now_ms())
         txn.unmarked.difference_update(self._markers.write_now(_marker_of(shard, txn), txn.unmarked))
         if txn.unmarked or not self._completed(shard, txn, complete):
-            assert self._nursery is not None, "requests are served only while `run` does"
-            self._nursery.start_soon(self._finish_later, shard, txn, complete)
+            self._start(self._finish_later, shard, txn, complete)
         return complete
 
-    def _completed(self, shard: Shard, txn: TransactionalId, complete: TransactionMetadata) -> bool:
+    def _completed(self, shard: TransactionShard, txn: TransactionalId, complete: TransactionMetadata) -> bool:
         """Write that the markers are there, and apply it, if that takes no waiting."""
-        if not shard.commits_at_once:
+        if not shard.partition.commits_at_once:
             return False
         try:
             last_offset = shard.append(txn.transactional_id, complete, self._features.transaction_version)
@@ -290,9 +262,9 @@ class TransactionCoordinator:
         txn.apply(complete)
         return True
 
-    async def _finish_later(self, shard: Shard, txn: TransactionalId, complete: TransactionMetadata) -> None:
+    async def _finish_later(self, shard: TransactionShard, txn: TransactionalId, complete: TransactionMetadata) -> None:
         """Write markers, and then that they are written, until it is done or another broker's to do."""
-        while self._shards.get(shard.partition.index) is shard:
+        while self._keeps(shard):
             try:
                 if txn.unmarked:
                     marker = _marker_of(shard, txn)
@@ -300,7 +272,7 @@ class TransactionCoordinator:
                 if not txn.unmarked:
                     last_offset = shard.append(txn.transactional_id, complete, self._features.transaction_version)
                     await shard.wait_committed(last_offset, complete.timeout_ms)
-                    if self._shards.get(shard.partition.index) is shard:
+                    if self._keeps(shard):
                         txn.apply(complete)
                     return
             except BrokerError as error:
@@ -314,10 +286,10 @@ class TransactionCoordinator:
             await trio.sleep(self._config.transaction_abort_timed_out_transaction_cleanup_interval_ms / 1000)
             now_ms = self._clock.now_ms()
             for shard, txn in self._loaded_transactions():
-                if txn.timed_out(now_ms) and self._shards.get(shard.partition.index) is shard:
+                if txn.timed_out(now_ms) and self._keeps(shard):
                     await self._abort(shard, txn)
 
-    async def _abort(self, shard: Shard, txn: TransactionalId) -> None:
+    async def _abort(self, shard: TransactionShard, txn: TransactionalId) -> None:
         """Abort a transaction whose time is over. A failure is logged; the next round tries again."""
         try:
             metadata = txn.fence(self._features.transaction_version, self._clock.now_ms())
@@ -328,25 +300,24 @@ class TransactionCoordinator:
             log.exception("aborting %r, whose time is over, failed", txn)
         else:
             log.info("aborted %r after %d ms", txn, txn.metadata.timeout_ms)
-            self._finish(shard, txn)
 
     async def _expire_regularly(self) -> None:
         while True:
             await trio.sleep(self._config.transaction_remove_expired_transaction_cleanup_interval_ms / 1000)
             now_ms, expiration_ms = self._clock.now_ms(), self._config.transactional_id_expiration_ms
-            for shard in list(self._shards.values()):
+            for shard in self._loaded_shards():
                 due = [txn for txn in shard.transactions.values() if txn.expired(now_ms, expiration_ms)]
-                for some in _batches(due) if shard.loaded else ():
+                for some in _batches(due):
                     await self._forget(shard, some)
 
-    async def _forget(self, shard: Shard, due: Sequence[TransactionalId]) -> None:
+    async def _forget(self, shard: TransactionShard, due: Sequence[TransactionalId]) -> None:
         """Forget ids that nobody uses, in the log and then here; one that is in use by now stays."""
         due = [txn for txn in due if txn.pending is None and shard.transactions.get(txn.transactional_id) is txn]
         for txn in due:
             txn.expire()
         try:
             last_offset = shard.append_tombstones([txn.transactional_id for txn in due])
-            await shard.wait_committed(last_offset, self._config.request_timeout_ms)
+            await shard.wait_committed(last_offset)
         except BrokerError as error:
             log.warning("forgetting %d transactional ids failed: %s", len(due), error)
             for txn in due:
@@ -355,33 +326,25 @@ class TransactionCoordinator:
         for txn in due:
             del shard.transactions[txn.transactional_id]
 
-    def _loaded_transactions(self) -> Iterator[tuple[Shard, TransactionalId]]:
+    def _loaded_transactions(self) -> Iterator[tuple[TransactionShard, TransactionalId]]:
         """A copy of what there is: it may change at an `await`."""
-        for shard in list(self._shards.values()):
-            if shard.loaded:
-                for txn in list(shard.transactions.values()):
-                    yield shard, txn
-
-    async def _load(self, shard: Shard) -> None:
-        """Read a partition; give it up, so that clients look elsewhere, when it cannot be read."""
-        index = shard.partition.index
-        try:
-            while not shard.loaded:
-                await trio.to_thread.run_sync(shard.load_some, limiter=self._loads)
-                if self._shards.get(index) is not shard:
-                    return
-        except Exception:
-            log.exception("%s-%d cannot be loaded, its transactions are not served", TRANSACTION_STATE, index)
-            self._shards.pop(index, None)
-            return
-        if shard.transactions:
-            log.info("loaded %d transactional ids of %s-%d", len(shard.transactions), TRANSACTION_STATE, index)
-        for txn in shard.transactions.values():
-            if txn.is_prepared:
-                self._finish(shard, txn)
+        for shard in self._loaded_shards():
+            for txn in list(shard.transactions.values()):
+                yield shard, txn
 
 
-def _marker_of(shard: Shard, txn: TransactionalId) -> Marker:
+@contextmanager
+def _giving_up(txn: TransactionalId) -> Iterator[None]:
+    """Leave an id as it was where storing it fails; who is cancelled has not failed."""
+    try:
+        with answering(APPEND_ERRORS):
+            yield
+    except Exception:
+        txn.give_up()
+        raise
+
+
+def _marker_of(shard: TransactionShard, txn: TransactionalId) -> Marker:
     metadata = txn.metadata
     return Marker(
         metadata.producer_id,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from odradek.partition import Partition
     from odradek.partitions import Partitions
 
-__all__ = ["LocalMarkers", "Marker", "MarkerWriter", "OffsetsOwner", "commits_at_once"]
+__all__ = ["LocalMarkers", "Marker", "MarkerWriter", "OffsetsOwner"]
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class LocalMarkers:
             if partition is None:
                 if self._is_gone(name, index):
                     written.append((name, index))
-            elif commits_at_once(partition):
+            elif partition.commits_at_once:
                 try:
                     self._append(partition, marker)
                     self._ended(partition, marker)
@@ -190,15 +190,6 @@ class LocalMarkers:
     def _is_gone(self, topic: str, index: int) -> bool:
         known = self._view.topics.get(topic)
         return known is None or index >= len(known.partitions)
-
-
-def commits_at_once(partition: "Partition") -> bool:
-    """Whether an append to a partition is all that it takes: no replica and no disk is to be waited for."""
-    return (
-        partition.is_leader
-        and len(partition.isr) == 1
-        and partition.log.unflushed_messages + 1 < partition.config.flush_messages
-    )
 
 
 def _is_superseded(partition: "Partition", marker: Marker, error: BrokerError) -> bool:

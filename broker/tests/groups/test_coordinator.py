@@ -10,11 +10,11 @@ from trio.testing import wait_all_tasks_blocked
 
 from odradek.cluster.topics import CONSUMER_OFFSETS
 from odradek.groups.coordinator import GroupCoordinator
-from odradek.groups.keeper import java_hash
 from odradek.groups.member import JoinResult, SyncResult
 from odradek.groups.membership import result_of
 from odradek.groups.states import GroupState
 from odradek.partition import Partition
+from odradek.sharding import java_hash
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.internal.consumer_protocol import ConsumerProtocolSubscription
 from odradek_protocol.internal.versioned import encode_versioned

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from odradek_protocol.records.read import read_records
 NOW_MS = 1_700_000_000_000
 FOREVER = 2**63 - 1
 EVERYTHING = 1 << 30
+
+SYNC_DEADLINE_S = 30
+"""How long a test may hold a flush."""
 
 
 @dataclass
@@ -95,6 +99,22 @@ class FaultyFiles(Files):
     def ftruncate(self, fd: int, size: int) -> None:
         self._check("ftruncate")
         os.ftruncate(fd, size)
+
+
+class HeldFiles(Files):
+    """Files whose fdatasync begins when it is let, and may fail."""
+
+    def __init__(self) -> None:
+        self.let = threading.Event()
+        self.error: int | None = None
+        self.count = 0
+
+    def fdatasync(self, fd: int) -> None:
+        self.count += 1
+        assert self.let.wait(SYNC_DEADLINE_S)
+        if self.error is not None:
+            raise OSError(self.error, os.strerror(self.error))
+        os.fdatasync(fd)
 
 
 class Opener:

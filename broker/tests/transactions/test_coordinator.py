@@ -1,13 +1,16 @@
 """The coordinator on real logs: what a restart finds, what time brings, and what is asked while it is not ready."""
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 import trio
+import trio.testing
 from support.coordinator import TrioClock
+from support.logs import HeldFiles
 
 from odradek.cluster.controller import Controller
 from odradek.cluster.embedded import EmbeddedStore
@@ -18,6 +21,7 @@ from odradek.cluster.topics import TRANSACTION_STATE
 from odradek.cluster.view import ClusterView, Endpoint
 from odradek.config import BrokerConfig
 from odradek.groups.coordinator import GroupCoordinator
+from odradek.log.files import Files
 from odradek.log.store import LogStore
 from odradek.partitions import Partitions
 from odradek.transactions.coordinator import TransactionCoordinator
@@ -30,6 +34,9 @@ pytestmark = pytest.mark.usefixtures("without_threads")
 TIMEOUT_MS = 60_000
 WAIT_S = 3600.0
 """Longer than anything takes by a clock that jumps."""
+
+DEADLINE_S = 60
+"""Longer than anything takes by a clock that goes as it should."""
 
 P: TopicPartition = ("t", 0)
 
@@ -83,7 +90,9 @@ class Broker:
 
 
 @asynccontextmanager
-async def broker(folder: Path, *, held: bool = False, **settings: object) -> AsyncIterator[Broker]:
+async def broker(
+    folder: Path, *, held: bool = False, files: Files | None = None, **settings: object
+) -> AsyncIterator[Broker]:
     """A broker on `folder`, which may have been used before; left as a kill leaves one, but for closed files."""
     static = {
         "node.id": "1",
@@ -93,7 +102,7 @@ async def broker(folder: Path, *, held: bool = False, **settings: object) -> Asy
         **{name.replace("_", "."): str(value) for name, value in settings.items()},
     }
     config = BrokerConfig(static)
-    logs = LogStore.open([str(folder / "logs")], config, 1, TrioClock())
+    logs = LogStore.open([str(folder / "logs")], config, 1, TrioClock(), files=files)
     store = await EmbeddedStore.open(folder / "metadata.db")
     try:
         node = Broker(store, logs, config)
@@ -191,3 +200,36 @@ async def test_what_the_log_refuses_changes_nothing(tmp_path: Path) -> None:
         partition.log.failed = None
         await node.transactions.end("x", producer, committed=True, version=0)
         assert node.state() is TransactionState.COMPLETE_COMMIT
+
+
+def test_a_decision_holds_whose_client_goes_away_before_it_is_flushed(tmp_path: Path) -> None:
+    """The flush takes a thread, of which a clock that jumps knows nothing; so this one goes as it should."""
+    files = HeldFiles()
+    files.let.set()
+
+    async def main() -> None:
+        async with broker(tmp_path, files=files, log_flush_interval_messages=1) as node:
+            producer = await node.begin()
+            files.let.clear()
+            async with trio.open_nursery() as client:
+                client.start_soon(partial(node.transactions.end, "x", producer, committed=True, version=0))
+                await trio.testing.wait_all_tasks_blocked()
+                client.cancel_scope.cancel()
+            assert node.state() is TransactionState.ONGOING
+            with pytest.raises(BrokerError) as refused:
+                await node.transactions.end("x", producer, committed=False, version=0)
+            assert refused.value.error is Error.CONCURRENT_TRANSACTIONS
+            files.let.set()
+            await node.until(TransactionState.COMPLETE_COMMIT)
+
+    async def restarted() -> None:
+        async with broker(tmp_path) as node:
+            assert node.state() is TransactionState.COMPLETE_COMMIT
+
+    for part in (main, restarted):
+        trio.run(within_deadline, part)
+
+
+async def within_deadline(part: Callable[[], Awaitable[None]]) -> None:
+    with trio.fail_after(DEADLINE_S):
+        await part()

@@ -7,9 +7,10 @@ One task sleeps until the earliest deadline of all groups; see `deadlines`. Clas
 """
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
@@ -22,6 +23,7 @@ from odradek.groups.member import Store
 from odradek.groups.migration import downgraded, may_downgrade
 from odradek.groups.shard import AnyGroup, GroupShard
 from odradek.groups.share_group import ShareGroup
+from odradek.groups.streams_group import StreamsGroup
 from odradek.sharding import APPEND_ERRORS, Coordinator, Written, answering, translated
 from odradek_protocol.errors import BrokerError, Error
 
@@ -34,6 +36,11 @@ if TYPE_CHECKING:
 __all__ = ["COMMIT_ERRORS", "GroupKeeper", "logging_failures"]
 
 log = logging.getLogger(__name__)
+
+C = TypeVar("C")
+
+StoredAtOnce = ConsumerGroup | ShareGroup | StreamsGroup
+"""A group whose changes are in the log before anybody is told of them."""
 
 COMMIT_ERRORS: Mapping[Error, Error] = {
     **APPEND_ERRORS,
@@ -66,10 +73,10 @@ class GroupKeeper(Coordinator[GroupShard]):
     # Inside
 
     def _member_group(self, group_id: str) -> tuple[GroupShard, Group | ConsumerGroup]:
-        """The group of a request that only members send; share groups have none of the classic protocol."""
+        """The group of a request that only members send, of those kinds that have some of the classic protocol."""
         shard = self._shard(group_id)
         group = shard.groups.get(group_id)
-        if group is None or isinstance(group, ShareGroup):
+        if group is None or isinstance(group, ShareGroup | StreamsGroup):
             raise BrokerError(Error.UNKNOWN_MEMBER_ID)
         return shard, group
 
@@ -127,62 +134,60 @@ class GroupKeeper(Coordinator[GroupShard]):
             group.expire(now)
             self._settle(shard, group)
             return
-        overdue = group.due(self._now())
-        if overdue:
-            log.info("group %s: the time of members %s is up", group.group_id, overdue)
-            try:
+        try:
+            if isinstance(group, StreamsGroup):
+                group.maybe_assign_delayed(self._now())
+                self._store(shard, group)
+            overdue = group.due(self._now())
+            if overdue:
+                log.info("group %s: the time of members %s is up", group.group_id, overdue)
                 self._take_out(shard, group, overdue)
-            except BrokerError:
-                # They are looked at again when the next session ends; nobody gets their partitions meanwhile.
-                group.resume(self._now())
-                self._schedule(group)
-                raise
+        except BrokerError:
+            # They are looked at again when the next session ends; nobody gets their partitions meanwhile.
+            group.resume(self._now())
+            self._schedule(group)
+            raise
         if not group.is_dead:
             self._schedule(group)
 
-    # Consumer groups of KIP-848, and share groups
+    # Groups whose changes are stored at once
 
     def _now(self) -> Now:
         return Now(trio.current_time(), self._clock.now_ms())
 
-    def _store(self, shard: GroupShard, group: ConsumerGroup) -> Written | None:
-        """Write the changes of a consumer group; what is to be waited for, if anything.
+    def _store(self, shard: GroupShard, group: StoredAtOnce) -> Written | None:
+        """Write the changes of a group; what is to be waited for, if anything.
 
         Raises `APPEND_ERRORS`, and the group is then as it was before.
         """
-        changes = group.tables.take_changes()
-        if not changes:
-            return None
-        try:
-            last_offset = shard.append_changes(group, changes)
-        except BrokerError as error:
-            group.undo(changes)
-            raise translated(error, APPEND_ERRORS) from None
-        return shard.written(last_offset)
+        if isinstance(group, ConsumerGroup):
+            return self._write(shard, group.tables.take_changes(), partial(shard.append_changes, group), group.undo)
+        if isinstance(group, ShareGroup):
+            return self._write(
+                shard, group.tables.take_changes(), partial(shard.append_share_changes, group), group.undo
+            )
+        return self._write(shard, group.tables.take_changes(), partial(shard.append_streams_changes, group), group.undo)
 
-    def _store_share_group(self, shard: GroupShard, group: ShareGroup) -> Written | None:
-        """Write the changes of a share group, as `_store` does those of a consumer group."""
-        changes = group.tables.take_changes()
-        if not changes:
-            return None
-        try:
-            last_offset = shard.append_share_changes(group, changes)
-        except BrokerError as error:
-            group.undo(changes)
-            raise translated(error, APPEND_ERRORS) from None
-        return shard.written(last_offset)
-
-    def _take_out(
-        self, shard: GroupShard, group: ConsumerGroup | ShareGroup, member_ids: Collection[str]
+    def _write(
+        self, shard: GroupShard, changes: list[C], append: Callable[[list[C]], int], undo: Callable[[list[C]], None]
     ) -> Written | None:
+        if not changes:
+            return None
+        try:
+            last_offset = append(changes)
+        except BrokerError as error:
+            undo(changes)
+            raise translated(error, APPEND_ERRORS) from None
+        return shard.written(last_offset)
+
+    def _take_out(self, shard: GroupShard, group: StoredAtOnce, member_ids: Collection[str]) -> Written | None:
         """Have members of a group leave.
 
         When only members of the classic protocol stay in a consumer group, it becomes theirs.
         """
-        if isinstance(group, ShareGroup):
-            group.fence(member_ids)
-            return self._store_share_group(shard, group)
-        if not may_downgrade(group, member_ids, self._limits.migration_policy, self._config):
+        if not isinstance(group, ConsumerGroup) or not may_downgrade(
+            group, member_ids, self._limits.migration_policy, self._config
+        ):
             group.fence(member_ids)
             return self._store(shard, group)
         classic, store = downgraded(group, member_ids, self._config, self._view)

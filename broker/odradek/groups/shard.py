@@ -31,6 +31,14 @@ from odradek.groups.records import (
 from odradek.groups.share_group import ShareGroup
 from odradek.groups.share_records import ShareRecord, decode_share_record, share_record, share_tombstones
 from odradek.groups.share_state import ShareChange, SharePart
+from odradek.groups.streams_group import StreamsGroup
+from odradek.groups.streams_records import (
+    StreamsRecord,
+    decode_streams_record,
+    streams_record,
+    streams_tombstones,
+)
+from odradek.groups.streams_state import StreamsChange, StreamsPart
 from odradek.groups.subscriptions import Topics
 from odradek.log.validation import read_end_marker
 from odradek.sharding import NO_PRODUCER, Shard
@@ -49,7 +57,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AnyGroup", "GroupShard", "NewOffset"]
 
-AnyGroup = Group | ConsumerGroup | ShareGroup
+AnyGroup = Group | ConsumerGroup | ShareGroup | StreamsGroup
 """A group of any kind: all have members, offsets and a deadline."""
 
 NewOffset = tuple[str, int, int, int, int, str]
@@ -100,6 +108,10 @@ class GroupShard(Shard):
         """A new share group; it is there when it is put."""
         return ShareGroup(group_id, self._limits, self._topics)
 
+    def new_streams_group(self, group_id: str) -> StreamsGroup:
+        """A new streams group; it is there when it is put."""
+        return StreamsGroup(group_id, self._limits, self._topics)
+
     # Loading
 
     def apply_batch(self, batch: RecordBatch, data: memoryview) -> None:
@@ -132,6 +144,8 @@ class GroupShard(Shard):
                 self._apply_consumer_record(of_consumer_group)
             elif (of_share_group := decode_share_record(key, value)) is not None:
                 self._apply_share_record(of_share_group)
+            elif (of_streams_group := decode_streams_record(key, value)) is not None:
+                self._apply_streams_record(of_streams_group)
             return
         group = self.groups.get(subject.group)
         if isinstance(subject, OffsetCommitKey):
@@ -171,6 +185,18 @@ class GroupShard(Shard):
         group.tables.put(record.part, record.name, record.value)
         if record.part is SharePart.EPOCH and record.value is None:
             del self.groups[record.group_id]
+
+    def _apply_streams_record(self, record: StreamsRecord) -> None:
+        group = self.groups.get(record.group_id)
+        if not isinstance(group, StreamsGroup):
+            if record.value is None:
+                return
+            offsets = None if group is None else group.offsets
+            group = self.groups[record.group_id] = self.new_streams_group(record.group_id)
+            group.offsets = offsets or group.offsets
+        group.tables.put(record.part, record.name, record.value)
+        if record.part is StreamsPart.EPOCH and record.value is None:
+            self._forget(group)
 
     def _forget(self, group: AnyGroup) -> None:
         """A group is deleted; offsets that are not stay, in a group that is nothing else."""
@@ -235,6 +261,17 @@ class GroupShard(Shard):
         self.groups[group.group_id] = group
         return last_offset
 
+    def append_streams_changes(self, group: StreamsGroup, changes: Sequence[StreamsChange]) -> int:
+        """Append the changes of a streams group; give the offset of the last record."""
+        return self._append_all([streams_record(group.group_id, change) for change in changes])
+
+    def put_streams_group(self, group: StreamsGroup, changes: Sequence[StreamsChange], classic: Group | None) -> int:
+        """Append what a new streams group is made of, and let it be, in the place of `classic` if that is there."""
+        records = [] if classic is None else [(group_key(group.group_id), None)]
+        last_offset = self._append_all([*records, *(streams_record(group.group_id, change) for change in changes)])
+        self.groups[group.group_id] = group
+        return last_offset
+
     def put_consumer_group(self, group: ConsumerGroup, changes: Sequence[Change], classic: Group | None) -> int:
         """Append what a new consumer group is made of, and let it be, in the place of `classic` if that is there."""
         records = [] if classic is None else [(group_key(group.group_id), None)]
@@ -242,9 +279,9 @@ class GroupShard(Shard):
         self.groups[group.group_id] = group
         return last_offset
 
-    def replace_by_classic(self, group: ConsumerGroup, classic: Group, store: Store | None) -> int:
-        """Append that a consumer group is a classic one from now on, with members where there is something stored."""
-        records = consumer_tombstones(group)
+    def replace_by_classic(self, group: ConsumerGroup | StreamsGroup, classic: Group, store: Store | None) -> int:
+        """Append that a group is a classic one from now on, with members where there is something stored."""
+        records = _tombstones(group)
         classic.state_timestamp_ms = self._clock.now_ms()
         if store is not None:
             records.append((group_key(group.group_id), group_value(store, classic.state_timestamp_ms)))
@@ -271,8 +308,7 @@ class GroupShard(Shard):
             last_offset = self._append_all([*records, (group_key(group.group_id), None)])
             group.kill(Error.COORDINATOR_NOT_AVAILABLE)
         else:
-            tombstones = share_tombstones(group) if isinstance(group, ShareGroup) else consumer_tombstones(group)
-            last_offset = self._append_all([*records, *tombstones])
+            last_offset = self._append_all([*records, *_tombstones(group)])
             group.kill()
         del self.groups[group.group_id]
         return last_offset
@@ -283,3 +319,10 @@ class GroupShard(Shard):
         for start in range(0, len(records), RECORDS_OF_A_BATCH):
             last_offset = self.append_records(records[start : start + RECORDS_OF_A_BATCH])
         return last_offset
+
+
+def _tombstones(group: ConsumerGroup | ShareGroup | StreamsGroup) -> list[tuple[bytes, bytes | None]]:
+    """The records that delete a group that has records of its own kind."""
+    if isinstance(group, ShareGroup):
+        return share_tombstones(group)
+    return streams_tombstones(group) if isinstance(group, StreamsGroup) else consumer_tombstones(group)

@@ -68,7 +68,7 @@ class ShareMembership(Membership):
         if request.member_epoch == LEAVE_EPOCH:
             group = self._share_group(shard, group_id)
             result = group.leave(request.member_id)
-            return result, self._store_share_group(shard, group)
+            return result, self._store(shard, group)
         if group_id not in shard.groups:
             if request.member_epoch != 0:
                 raise BrokerError(Error.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
@@ -77,7 +77,7 @@ class ShareMembership(Membership):
             group = self._share_group(shard, group_id)
         result = group.heartbeat(request, self._now())
         missing = group.begin_states(self._now())
-        written = self._store_share_group(shard, group)
+        written = self._store(shard, group)
         self._schedule(group)
         if missing:
             self._start(self._begin_states, shard, group, missing)
@@ -120,7 +120,7 @@ class ShareMembership(Membership):
             if topic is not None and found:
                 known[topic.topic_id] = name, found
         group.change_topics(group.tables.topics.with_initializing(known))
-        await self._wait(self._store_share_group(shard, group))
+        await self._wait(self._store(shard, group))
         for topic_id, (name, indexes) in known.items():
             for index in indexes:
                 try:
@@ -165,7 +165,7 @@ class ShareMembership(Membership):
                 text = "There is no offset information to delete."
                 results[name] = BrokerError(Error.UNKNOWN_TOPIC_OR_PARTITION, text)
         group.change_topics(topics.with_deleting(found))
-        await self._wait(self._store_share_group(shard, group))
+        await self._wait(self._store(shard, group))
         for topic_id, name in found.items():
             count = len(self._view.topics_by_id[topic_id].partitions) if topic_id in self._view.topics_by_id else 0
             try:
@@ -177,7 +177,7 @@ class ShareMembership(Membership):
                 results[name] = None
         deleted = frozenset(topic_id for topic_id, name in found.items() if results[name] is None)
         group.change_topics(group.tables.topics.without_deleting(deleted))
-        await self._wait(self._store_share_group(shard, group))
+        await self._wait(self._store(shard, group))
         return results
 
     def shared_partitions(self, group_id: str) -> NamedPartitions:
@@ -217,14 +217,14 @@ class ShareMembership(Membership):
     ) -> None:
         if shard.groups.get(group.group_id) is group:
             group.end_states(partitions, succeeded=succeeded)
-            await self._wait(self._store_share_group(shard, group))
+            await self._wait(self._store(shard, group))
 
     async def _delete_states(self, shard: GroupShard, group: ShareGroup) -> None:
         """Have the share coordinator forget a group that is about to be deleted."""
         topics = group.tables.topics
         names = {topic_id: name for topic_id, (name, _) in [*topics.initialized.items(), *topics.initializing.items()]}
         group.change_topics(topics.with_deleting(names).without_initializing(topics.initializing))
-        await self._wait(self._store_share_group(shard, group))
+        await self._wait(self._store(shard, group))
         for topic_id in group.tables.topics.deleting:
             topic = self._view.topics_by_id.get(topic_id)
             for index in range(0 if topic is None else len(topic.partitions)):
@@ -240,7 +240,7 @@ class ShareMembership(Membership):
         gone |= frozenset(topic_id for topic_id, each in topics.deleting.items() if each == name)
         with logging_failures(f"forgetting topic {name} in", group):
             group.change_topics(topics.without_topics(gone))
-            self._store_share_group(shard, group)
+            self._store(shard, group)
 
     async def _wait(self, written: Written | None) -> None:
         if written is not None:

@@ -72,7 +72,7 @@ class Message:
 
 
 FIRST_RELEASE = {"StreamsGroupHeartbeatResponse": 2}
-"""From which release on Kafka's definition of a message counts: 4.3 calls a field by a name that 4.4 gave to another."""
+"""From which release on Kafka's definition of a message counts: 4.3 gives a field a name that 4.4 has for another."""
 
 STORED = {
     consumer_group: "kafka-group-coordinator",

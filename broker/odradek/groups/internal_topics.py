@@ -61,7 +61,10 @@ class InternalTopics:
                 except Exception as error:
                     told = isinstance(error, BrokerError)
                     log.warning("internal topic %s cannot be made: %s", topic.name, error, exc_info=not told)
-                    self._failures[topic.name] = trio.current_time() + retry_s, getattr(error, "message", "") or str(error)
+                    self._failures[topic.name] = (
+                        trio.current_time() + retry_s,
+                        getattr(error, "message", "") or str(error),
+                    )
         finally:
             self._under_way.difference_update(topic.name for topic in topics)
 

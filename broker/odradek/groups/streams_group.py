@@ -104,6 +104,11 @@ class StreamsHeartbeat:
     endpoint_epoch: int = 0
     """The epoch of the endpoints that the member knows."""
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the member says all there is to say, as it does after an error, and wants its tasks told."""
+        return self.rebalance_timeout_ms != -1 and self.owned is not None
+
 
 class EndpointPartitions(NamedTuple):
     """Where queries are answered for the stores of which partitions, by topic."""
@@ -272,7 +277,7 @@ class StreamsGroup:
         self._extend_session(member_id, now)
         if request.shuts_down:
             self._shut_down(member_id)
-        told = request.member_epoch == 0 or before.assigned != following.assigned
+        told = request.member_epoch == 0 or request.is_full or before.assigned != following.assigned
         if told and member.user_endpoint is not None:
             self._endpoint_epoch += 1
         return StreamsHeartbeatResult(

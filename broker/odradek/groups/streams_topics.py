@@ -142,8 +142,11 @@ def _repartition_counts(subtopologies: Collection[Subtopology], sizes: Mapping[s
     writers = {name: each for each in reversed(list(subtopologies)) for name in each.repartition_sink_topics}
     open_sinks = {name: writer for name, writer in writers.items() if name not in counts}
     while open_sinks:
+        # Whoever reads a topic whose number is still to be found waits for it, but for loops.
+        settled = {name for name, writer in open_sinks.items() if _reads_only(writer, counts)}
         found = {}
-        for name, writer in open_sinks.items():
+        for name in settled or open_sinks:
+            writer = open_sinks[name]
             known = [counts.get(topic.name, 0) for topic in writer.repartition_source_topics]
             largest = max((*known, *(sizes[topic] for topic in writer.source_topics)), default=0)
             if largest:
@@ -163,6 +166,10 @@ def _repartition_counts(subtopologies: Collection[Subtopology], sizes: Mapping[s
             "never used as a sink topic.",
         )
     return counts
+
+
+def _reads_only(subtopology: Subtopology, counts: Mapping[str, int]) -> bool:
+    return all(topic.name in counts for topic in subtopology.repartition_source_topics)
 
 
 def _copartitioned(group: Mapping[str, int], fixed: Mapping[str, int], flexible: Collection[str]) -> dict[str, int]:

@@ -5,7 +5,8 @@ topics that an application may not have; the request alone, INVALID_REQUEST: not
 members, offsets of tasks, warm-up tasks, patterns), nothing that is told is empty, a first heartbeat has a rebalance
 timeout, a topology and no tasks, a later one no topology, tasks of all roles or of none; STREAMS_INVALID_TOPOLOGY for
 numbers that cannot be. Then coordinator, GROUP_ID_NOT_FOUND, and those of `StreamsGroup.heartbeat`. The tasks are told
-to who joins, and when they are others; endpoints when the member knows older ones.
+to who joins, and when they are others; endpoints when the member knows older ones. Who says all there is to say, as
+after a reply that was lost, is told its tasks too, where Kafka 4.3 leaves it without them.
 
 A topology with a negative epoch or number of partitions, or with two subtopologies of one name, is told to be invalid,
 where Kafka says UNKNOWN_SERVER_ERROR. KIP-1071; topology descriptions (v1, KIP-1331) are not asked for.

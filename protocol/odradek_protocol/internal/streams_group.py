@@ -9,7 +9,8 @@ The version of a key tells what the record is about:
     22   StreamsGroupCurrentMemberAssignment    the tasks that it has, and how far it has come
     23   StreamsGroupTopology                   what the application reads, writes and keeps
 
-A record without a value deletes what its key names. KIP-1251 (22, assignment epochs), KIP-1263 (20, timestamp), KIP-1331 (17, descriptions).
+A record without a value deletes what its key names. KIP-1251 (22, assignment epochs), KIP-1263 (20, timestamp),
+KIP-1331 (17, descriptions).
 """
 
 from collections.abc import Sequence

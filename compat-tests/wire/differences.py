@@ -109,6 +109,7 @@ DEVIATIONS = (
     Deviation(0, "[12]", _OLD_CLIENTS, each("ApiVersions.ApiKeys.{}.MinVersion", "2 8 9 19 20 23 27 32 34 35")),
     Deviation(0, 4, _OLD_CLIENTS, ("ApiVersions.ApiKeys.1.MinVersion",)),
     Deviation("[356]", "[245]", "a version of Kafka 4.4", each("ApiVersions.ApiKeys.{}.MaxVersion", "18 28 42")),
+    Deviation(1, 0, "a version of Kafka 4.4", each("ApiVersions.ApiKeys.{}.MaxVersion", "88 89")),
     Deviation("*", "*", _KRAFT, each("ApiVersions.{}*", "SupportedFeatures FinalizedFeatures")),
     # Settings
     Deviation(

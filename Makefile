@@ -9,7 +9,7 @@ SOURCES := $(wildcard broker protocol compat-tests benchmarks pipeline)
 INSTALLED := $(VENV)/.installed
 PIPELINE_INSTALLED := $(VENV)/.pipeline-installed
 
-.PHONY: run pipeline pipeline-proof install test unit lint type format compat compat-kafka bench soak fuzz wheel clean
+.PHONY: run pipeline pipeline-proof pipeline-cluster install test unit lint type format compat compat-kafka bench soak fuzz wheel clean
 
 run: install
 	@echo "data: $(abspath $(DATA))"
@@ -23,6 +23,10 @@ pipeline: $(PIPELINE_INSTALLED)
 # The jobs killed ten times, the broker five times. CI kills each once.
 pipeline-proof: $(PIPELINE_INSTALLED)
 	$(BIN)/pytest -s pipeline/tests/test_kill.py --kills 10
+
+# A standalone Spark master and two workers, for spark-submit: `pipeline/README.md` has the command.
+pipeline-cluster: $(PIPELINE_INSTALLED)
+	@$(BIN)/python -m pipeline cluster
 
 install: $(INSTALLED)
 

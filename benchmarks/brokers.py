@@ -137,6 +137,8 @@ def start_kafka(folder: Path, settings: Settings) -> Broker:
         "offsets.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
         # A wait that is no work; Odradek's defaults for a single node leave it out too.
         "group.initial.rebalance.delay.ms": "0",
         **settings,

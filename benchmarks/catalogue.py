@@ -8,9 +8,10 @@ from functools import partial
 from benchmarks import frames
 from benchmarks.cleaning import Compaction
 from benchmarks.crowds import Connections, Consumers
-from benchmarks.groups import ConsumerRebalance, GroupHeartbeats, OffsetCommits
+from benchmarks.groups import GroupHeartbeats, OffsetCommits
 from benchmarks.load import list_offsets_check, metadata_check
 from benchmarks.patterns import EARLIEST, LATEST, BesideFlood, BesideSlow, IdleQuery, SparkReads
+from benchmarks.rebalances import ClassicRebalance, ConsumerRebalance
 from benchmarks.rows import (
     ACKS_ALL,
     ON_DISK,
@@ -26,6 +27,7 @@ from benchmarks.rows import (
     SmallRequests,
     Start,
 )
+from benchmarks.share import ShareReads
 from benchmarks.spark import SparkRead
 from benchmarks.transactions import Transactions
 from odradek_protocol.records.compression import Codec
@@ -93,10 +95,13 @@ TRANSACTIONS: tuple[Row, ...] = (
 )
 
 GROUPS: tuple[Row, ...] = (
-    OffsetCommits("offset commits", 10_000),
-    OffsetCommits("offset commits of 100 partitions", 1_000, partitions=100),
+    OffsetCommits("offset commits", 20_000),
+    OffsetCommits("offset commits of 100 partitions", 2_000, partitions=100),
     GroupHeartbeats("heartbeats in a group of 5,000 members", 5_000, 20_000),
     ConsumerRebalance("rebalance of 100 members, 1,000 partitions", 100, 1_000),
+    ClassicRebalance("rebalance of 100 members, 1,000 partitions, classic", 100, 1_000),
+    ShareReads("share group, 16 KiB of 100 B", 4_000, 16 * KIB, 100),
+    ShareReads("share group, 16 KiB of 1 KB", 8_000, 16 * KIB, 1000),
 )
 
 PATTERNS: tuple[Row, ...] = (

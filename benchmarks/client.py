@@ -27,7 +27,8 @@ TOPIC_CONFIG = {"file.delete.delay.ms": "1000"}
 
 LATEST = -1
 TOPIC = 2
-"""A kind of resource."""
+GROUP = 32
+"""Kinds of resources."""
 
 
 class Client:
@@ -94,8 +95,15 @@ class Client:
 
     def alter_topic(self, name: str, key: str, value: str) -> None:
         """Give a topic a setting."""
+        self._alter(TOPIC, name, key, value)
+
+    def alter_group(self, name: str, key: str, value: str) -> None:
+        """Give a group a setting."""
+        self._alter(GROUP, name, key, value)
+
+    def _alter(self, kind: int, name: str, key: str, value: str) -> None:
         configs = [AlterableConfig(name=key, config_operation=0, value=value)]
-        resource = AlterConfigsResource(resource_type=TOPIC, resource_name=name, configs=configs)
+        resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
         reply = self.call(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
         _check(f"setting {key} of {name}", reply.responses[0].error_code)
 

@@ -1,8 +1,8 @@
 """Requests as bytes, written before the clock starts, so that a load costs the client next to nothing.
 
-The versions are the last ones with fixed-width lengths (Produce v8, Fetch v11, ListOffsets v5, Metadata v8): a client
-finds the few values that it needs in their replies without decoding them. To a broker the newer ones cost the same;
-Kafka's own tools, which have rows of their own, speak those.
+The versions are the last ones with fixed-width lengths (Produce v8, Fetch v11, ListOffsets v5, Metadata v8,
+OffsetCommit v7): a client finds the few values that it needs in their replies without decoding them. To a broker the
+newer ones cost the same; Kafka's own tools, which have rows of their own, speak those.
 
 Values are words of a small vocabulary in random order: lz4 halves them, as it does with ordinary JSON.
 """
@@ -16,9 +16,15 @@ from collections.abc import Sequence
 from crc32c import crc32c
 
 from odradek_protocol.connection import ClientConnection
+from odradek_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from odradek_protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek_protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from odradek_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek_protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from odradek_protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from odradek_protocol.records.batch import HEADER_SIZE
 from odradek_protocol.records.build import NewRecord, build_batch
@@ -28,6 +34,9 @@ PRODUCE_VERSION = 8
 FETCH_VERSION = 11
 LIST_OFFSETS_VERSION = 5
 METADATA_VERSION = 8
+OFFSET_COMMIT_VERSION = 7
+CONSUMER_GROUP_HEARTBEAT_VERSION = 1
+"""Every version has lengths of varying width; where the error stands depends on none of them."""
 
 RECORD_OVERHEAD = 10
 """Bytes that a batch needs for a record of 100 to 1,000 bytes besides its value, at most."""
@@ -134,3 +143,19 @@ def metadata(topic: str) -> bytes:
     """A Metadata of one topic."""
     body = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
     return ClientConnection("benchmark").send(body, METADATA_VERSION)
+
+
+def offset_commit(group: str, topic: str, partitions: int) -> bytes:
+    """An OffsetCommit of partitions 0, 1, ... of a topic by a consumer that is no member of its group."""
+    rows = [
+        OffsetCommitRequestPartition(partition_index=index, committed_offset=1, committed_metadata="")
+        for index in range(partitions)
+    ]
+    body = OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(name=topic, partitions=rows)])
+    return ClientConnection("benchmark").send(body, OFFSET_COMMIT_VERSION)
+
+
+def heartbeat(group: str, member_id: str, epoch: int) -> bytes:
+    """A ConsumerGroupHeartbeat of a member for which nothing has changed."""
+    body = ConsumerGroupHeartbeatRequest(group_id=group, member_id=member_id, member_epoch=epoch)
+    return ClientConnection("benchmark").send(body, CONSUMER_GROUP_HEARTBEAT_VERSION)

@@ -55,6 +55,17 @@ def list_offsets_check(topic: str, partitions: int) -> Check:  # noqa: ARG001 - 
     return error_at(_FRAME_HEAD + _THROTTLE + _count_and_name(topic) + _COUNT + _INDEX)
 
 
+def offset_commit_check(topic: str) -> Check:
+    """A look at the first partition's error in a reply to OffsetCommit v7."""
+    return error_at(_FRAME_HEAD + _THROTTLE + _count_and_name(topic) + _COUNT + _INDEX)
+
+
+def heartbeat_check() -> Check:
+    """A look at the error in a reply to ConsumerGroupHeartbeat, behind a header with no tagged fields."""
+    tags = 1
+    return error_at(_FRAME_HEAD + tags + _THROTTLE)
+
+
 def fetch_check(topic: str) -> Check:
     """A look at the first partition's error in a reply to Fetch v11."""
     error, session = 2, 4

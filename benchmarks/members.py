@@ -38,9 +38,10 @@ COMMIT_VERSION = 7
 class Member:
     """One consumer; `generation` is -1 until it has its assignment in one."""
 
-    def __init__(self, client: Client, group: str) -> None:
+    def __init__(self, client: Client, group: str, assignment_bytes: int = 30) -> None:
         self.client = client
         self.group = group
+        self._assignment = bytes(assignment_bytes)
         self.generation = -1
         self.waits = False
         """For a reply."""
@@ -59,6 +60,7 @@ class Member:
                 _check(self.group, found.error_code, NOT_YET)
             time.sleep(RETRY_S)
         self._member_id = reply.member_id
+        self.waits = False
 
     def _ask_id(self) -> Any:
         self.join()
@@ -103,7 +105,8 @@ class Member:
             member_id=self._member_id,
             group_instance_id=None,
             assignments=[
-                SyncGroupRequestAssignment(member_id=one.member_id, assignment=bytes(30)) for one in joined.members
+                SyncGroupRequestAssignment(member_id=one.member_id, assignment=self._assignment)
+                for one in joined.members
             ],
         )
         self._send(request, SYNC_VERSION)
@@ -114,6 +117,14 @@ class Member:
             group_id=self.group, generation_id=self.generation, member_id=self._member_id, group_instance_id=None
         )
         self._send(request, HEARTBEAT_VERSION)
+
+    def has_to_join(self) -> bool:
+        """Send a heartbeat, and look whether others have come."""
+        self.heartbeat()
+        reply = self.client.receive()
+        self.waits = False
+        _check(self.group, reply.error_code, [Error.REBALANCE_IN_PROGRESS])
+        return bool(reply.error_code)
 
     def commit(self, topic: str, offset: int) -> None:
         """Commit an offset, and take the reply with `take_commit`."""
@@ -134,13 +145,17 @@ class Member:
 
 
 def settle(members: Sequence[Member]) -> None:
-    """Bring every group into one generation of all its members. TimeoutError after `LIMIT_S`."""
+    """Bring every group into one generation of all its members. TimeoutError after `LIMIT_S`.
+
+    All join but those that have asked to already.
+    """
     poll = select.poll()
     by_fd = {member.client.fileno(): member for member in members}
     for fd in by_fd:
         poll.register(fd, select.POLLIN)
     for member in members:
-        member.join()
+        if not member.waits:
+            member.join()
     deadline = time.monotonic() + LIMIT_S
     while unsettled := list(_unsettled(members)):
         ready = poll.poll(LOOK_S * 1000)

@@ -46,6 +46,7 @@ METRICS = {
     "cpu_us_per_connection": Metric("CPU, us/connection", 0.7),
     "cpu_us_per_consumer": Metric("CPU, us/consumer", 0.7),
     "cpu_ms_per_s": Metric("CPU, ms/s", 0.7),
+    "cpu_ms_per_rebalance": Metric("CPU, ms/rebalance", 0.7),
     "records_per_s": Metric("records/s", 1.0, higher_is_better=True),
     "transactions_per_s": Metric("transactions/s", 1.0, higher_is_better=True),
     "requests_per_s": Metric("requests/s", 1.0, higher_is_better=True),

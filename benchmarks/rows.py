@@ -1,7 +1,7 @@
 """What the rows of the table do: each runs one load against one broker, and gives what that cost.
 
 Rows of very many clients are in `crowds`, of what certain clients do in `patterns`, of transactions in `transactions`,
-of compaction in `cleaning`.
+of groups in `groups`, `rebalances` and `share`, of compaction in `cleaning`.
 """
 
 import itertools

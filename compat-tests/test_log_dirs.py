@@ -38,6 +38,45 @@ def placed(tools: Tools, topic: str) -> dict[str, list[tuple[str, int, bool]]]:
 
 
 @pytest.mark.parametrize("version", [KAFKA_4, KAFKA_3])
+def test_reassign_partitions_moves_them_too(version: str, tmp_path: Path) -> None:
+    folders = [tmp_path / "first", tmp_path / "second"]
+    wanted = tmp_path / "wanted.json"
+    with Broker({"log.dirs": ",".join(map(str, folders))}) as broker:
+        tools = Tools(version, broker.bootstrap_servers, tmp_path)
+        try:
+            tools.run_on_broker("topics", "--create", "--topic", "moved", "--partitions", "2")
+            tools.run_on_broker("console-producer", "--topic", "moved", stdin="value\n" * 100)
+            moves = [
+                {"topic": "moved", "partition": index, "replicas": [1], "log_dirs": [str(folders[1])]}
+                for index in range(2)
+            ]
+            wanted.write_text(json.dumps({"version": 1, "partitions": moves}))
+            begun = tools.run_on_broker("reassign-partitions", "--reassignment-json-file", wanted, "--execute")
+            assert "Successfully started partition reassignments for moved-0,moved-1" in begun.out
+            assert f"Successfully started moving log directory to {folders[1]} for replica moved-0" in begun.out
+            deadline = time.monotonic() + TIMEOUT_S
+            done = "Reassignment of replica moved-{}-1 completed successfully."
+            while True:
+                seen = tools.run_on_broker("reassign-partitions", "--reassignment-json-file", wanted, "--verify")
+                assert "Reassignment of partition moved-0 is completed." in seen.out
+                if all(done.format(index) in seen.out for index in range(2)):
+                    break
+                assert time.monotonic() < deadline, seen
+            assert sorted(placed(tools, "moved")[str(folders[1])]) == [("moved-0", 0, False), ("moved-1", 0, False)]
+            moves[0]["replicas"], moves[0]["log_dirs"] = [1, 2], ["any", "any"]
+            wanted.write_text(json.dumps({"version": 1, "partitions": moves}))
+            refused = tools.run(
+                *("reassign-partitions", "--bootstrap-server", broker.bootstrap_servers),
+                *("--reassignment-json-file", wanted, "--execute"),
+            )
+            assert refused.status != 0
+            listed = tools.run_on_broker("reassign-partitions", "--list")
+            assert "No partition reassignments found." in listed.out
+        finally:
+            tools.close()
+
+
+@pytest.mark.parametrize("version", [KAFKA_4, KAFKA_3])
 def test_replicas_move(version: str, tmp_path: Path) -> None:
     folders = [tmp_path / "first", tmp_path / "second"]
     with Broker({"log.dirs": ",".join(map(str, folders))}) as broker:

@@ -176,6 +176,23 @@ class TestDeleteTopics:
         wire.call("Fetch", 13, MinBytes=0, Topics=by_id)
 
 
+class TestReassignments:
+    @compared("beside_kafka_4")
+    def test_what_one_broker_can_be_asked_for(self, wire: Wire, name: str) -> None:
+        wire.create_topic(name, 2)
+        lists = ([1], [9], [1, 9], [1, 1], [], None)
+        for version in wire.versions("AlterPartitionReassignments"):
+            for wanted in lists:
+                partitions = [{"PartitionIndex": index, "Replicas": wanted} for index in (0, 1, 2, -1)]
+                topics = [{"Name": name, "Partitions": partitions}, {"Name": "unknown", "Partitions": partitions[:1]}]
+                wire.call("AlterPartitionReassignments", version, Topics=topics, TimeoutMs=10_000)
+                if version >= 1:
+                    more = {"AllowReplicationFactorChange": False}
+                    wire.call("AlterPartitionReassignments", version, Topics=topics, TimeoutMs=10_000, **more)
+        for topics in (None, [], [{"Name": name, "PartitionIndexes": [0, 9]}, {"Name": "x", "PartitionIndexes": [0]}]):
+            wire.call("ListPartitionReassignments", 0, Topics=topics, TimeoutMs=10_000)
+
+
 class TestCreatePartitions:
     @compared("beside_kafka_4")
     def test_t71_every_version(self, wire: Wire, name: str) -> None:

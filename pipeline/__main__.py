@@ -13,6 +13,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from pipeline.admin import create_topics
+from pipeline.cluster import Cluster
 from pipeline.database import create_tables, sqlite_url
 from pipeline.generator import Plan
 from pipeline.offline import SMALL_FILE_BYTES, compact, load, read_loaded
@@ -55,8 +56,9 @@ def _parser() -> argparse.ArgumentParser:
     one = command("run", _run, "broker, generator and all jobs on this machine, and a report", place, activity)
     one.add_argument("--minutes", type=float, default=2.0)
 
-    one = command("generate", _generate, "send made-up activity", place, activity)
-    one.add_argument("--seconds", type=float, default=60.0)
+    one = command("generate", _generate, "send made-up activity until SIGTERM or SIGINT, or its end", place, activity)
+    one.add_argument("--seconds", type=float, default=60.0, help="(%(default)s)")
+    one.add_argument("--since", type=_time_ms, help="an ISO 8601 time before now: what happened since is sent at once")
     one.add_argument("--note", type=Path, default=Path("produced.json"), help="the file that says what was sent")
 
     one = command("stream", _stream, "run streaming jobs until SIGTERM or SIGINT, or to the end of the topics", place)
@@ -65,6 +67,12 @@ def _parser() -> argparse.ArgumentParser:
         "--progress", type=Path, default=Path("progress.jsonl"), help="file of micro-batches (%(default)s)"
     )
     one.add_argument("--available-now", action="store_true", help="stop when all that is there is read")
+
+    one = command("cluster", _cluster, "a standalone Spark master and workers on this machine, until SIGTERM or SIGINT")
+    one.add_argument("--folder", type=Path, default=Path(FOLDER) / "cluster", help="of their logs (%(default)s)")
+    one.add_argument("--workers", type=int, default=2, help="(%(default)s)")
+    one.add_argument("--cores", type=int, default=1, help="of each worker (%(default)s)")
+    one.add_argument("--memory", default="1g", help="of each worker (%(default)s)")
 
     one = command("load", _load, "load topics into Parquet, from where the last load ended", place)
     one.add_argument("target", type=Path)
@@ -98,6 +106,8 @@ def _place() -> argparse.ArgumentParser:
         "--max-offsets-per-trigger", type=int, default=Settings.max_offsets_per_trigger, help="(%(default)s)"
     )
     parser.add_argument("--min-partitions", type=int)
+    parser.add_argument("--late-after-s", type=int, default=Settings.late_after_s, help="(%(default)s)")
+    parser.add_argument("--watermark-s", type=int, default=Settings.watermark_s, help="(%(default)s)")
     parser.add_argument("--lake-format", choices=[one.value for one in LakeFormat], default=Settings.lake_format.value)
     parser.add_argument("--allow-data-loss", action="store_true", help="go on behind records that are gone")
     return parser
@@ -133,8 +143,18 @@ def _settings(options: argparse.Namespace, *, available_now: bool = False) -> Se
         max_offsets_per_trigger=options.max_offsets_per_trigger,
         min_partitions=options.min_partitions,
         fail_on_data_loss=not options.allow_data_loss,
+        late_after_s=options.late_after_s,
+        watermark_s=options.watermark_s,
         lake_format=LakeFormat(options.lake_format),
     )
+
+
+def _asked_to_stop() -> threading.Event:
+    """An event that SIGTERM and SIGINT set, from now on."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    return stop
 
 
 def _session(options: argparse.Namespace) -> SparkSession:
@@ -157,8 +177,9 @@ def _run(options: argparse.Namespace) -> int:
 
 def _generate(options: argparse.Namespace) -> int:
     create_topics(options.bootstrap_servers)
-    plan = Plan(seed=options.seed, start_ms=int(time.time() * 1000), rate=options.rate)
-    count = produce(options.bootstrap_servers, plan, options.seconds, options.note)
+    start_ms = int(time.time() * 1000) if options.since is None else options.since
+    plan = Plan(seed=options.seed, start_ms=start_ms, rate=options.rate)
+    count = produce(options.bootstrap_servers, plan, options.seconds, options.note, _asked_to_stop())
     print(f"{count:,} records sent; {options.note} says which")  # noqa: T201 - the answer to a command
     return 0
 
@@ -169,14 +190,20 @@ def _stream(options: argparse.Namespace) -> int:
     spark = _session(options)
     create_tables(spark, settings.database_url)
     spark.streams.addListener(Progress(options.progress, live=True))
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = _asked_to_stop()
     queries = start(spark, settings, options.jobs)
     supervise(queries, stop.is_set)
     for query in queries:
         query.stop()
     spark.stop()
+    return 0
+
+
+def _cluster(options: argparse.Namespace) -> int:
+    stop = _asked_to_stop()
+    with Cluster(options.folder, workers=options.workers, cores=options.cores, memory=options.memory) as cluster:
+        print(f"cluster ready: {cluster.url}", flush=True)  # noqa: T201 - the answer to a command
+        stop.wait()
     return 0
 
 

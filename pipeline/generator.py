@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from pipeline.topics import AD_CLICKS, PAGE_VIEWS, SEARCHES, USERS
@@ -98,7 +98,17 @@ class Record:
     """What the value holds, where that is an event."""
 
     transaction: int | None = None
-    """Records with the same number are committed or aborted together."""
+    """Records with the same number are committed or aborted together. Numbers count from 0."""
+
+    def arguments(self) -> dict[str, Any]:
+        """What `KafkaProducer.send` takes."""
+        return {
+            "topic": self.topic,
+            "key": self.key,
+            "value": self.value,
+            "headers": list(self.headers),
+            "timestamp_ms": self.timestamp_ms,
+        }
 
 
 @dataclass(frozen=True, slots=True)

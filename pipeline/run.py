@@ -59,7 +59,13 @@ def run(settings: Settings, folder: Path, *, minutes: float, rate: float, seed: 
         _drain(queries)
         records = read_note(note)
         truth, landed = derive(records, settings), collect(spark, settings)
-        checks = [*reconcile(truth, landed, settings), _load_offline(spark, settings, truth, folder / "offline")]
+        batches = read_progress(progress)
+        dropped = sum(batch.dropped for batch in batches)
+        checks = [
+            *reconcile(truth, landed, settings),
+            Check("rows that a watermark dropped", 0, dropped, dropped),
+            _load_offline(spark, settings, truth, folder / "offline"),
+        ]
         report = Report(
             started=started,
             seconds=minutes * 60,
@@ -67,7 +73,7 @@ def run(settings: Settings, folder: Path, *, minutes: float, rate: float, seed: 
             truth=truth,
             landed=landed,
             checks=checks,
-            batches=read_progress(progress),
+            batches=batches,
             landings=landings(spark, settings),
         )
         write_report(folder / "report.html", report)

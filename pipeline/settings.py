@@ -45,7 +45,8 @@ class Settings:
 
     watermark_s: int = 20
     """How long state is kept for events behind the newest. More than `late_after_s`, by as much as one partition may be
-    read ahead of another: then the watermark drops nothing, and the event alone decides whether it is late."""
+    read behind another: then the watermark drops nothing, and the event alone decides whether it is late. Partitions
+    drift apart while a backlog is read in several micro-batches, and records of a transaction wait for its end."""
 
     window_s: int = 10
     session_gap_s: int = 15

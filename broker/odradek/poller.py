@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from odradek.groups.deadlines import Deadlines
+from odradek.deadlines import Deadlines
 
 if TYPE_CHECKING:
     from odradek.channel import Channel

@@ -24,7 +24,7 @@ import trio
 from odradek.log.log import Origin
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.records.batch import NO_PRODUCER_ID, TRANSACTIONAL, RecordBatch
-from odradek_protocol.records.build import NewRecord, build_batch
+from odradek_protocol.records.build import build_keyed_batch
 from odradek_protocol.records.compression import Codec
 from odradek_protocol.records.formats import iter_any, read_any
 from odradek_protocol.records.read import Record
@@ -69,6 +69,7 @@ APPEND_ERRORS: Mapping[Error, Error] = {
 
 S = TypeVar("S", bound="Shard")
 Arguments = TypeVarTuple("Arguments")
+R = TypeVar("R")
 
 Chore = Callable[[], Awaitable[None]]
 """What a coordinator does as time goes by, until it is cancelled."""
@@ -159,12 +160,11 @@ class Shard(ABC):
 
         Raises NOT_ENOUGH_REPLICAS, and as `Partition.append` does.
         """
-        now_ms = self._clock.now_ms()
-        batch = build_batch(
-            [NewRecord(key, value, timestamp_ms=now_ms) for key, value in records],
+        batch = build_keyed_batch(
+            records,
+            self._clock.now_ms(),
             codec=self._codec,
-            producer_id=producer[0],
-            producer_epoch=producer[1],
+            producer=producer,
             attributes=0 if producer is NO_PRODUCER else TRANSACTIONAL,
         )
         self.partition.check_enough_replicas()
@@ -202,6 +202,14 @@ class Written:
         """Wait until they are. Raises `APPEND_ERRORS`."""
         with answering(APPEND_ERRORS):
             await self._shard.wait_committed(self._last_offset)
+
+    async def answer(self, reply: R, refuse: Callable[[Exception], R]) -> R:
+        """The reply that tells of them, when they are; what `refuse` makes of the error where that fails."""
+        try:
+            await self.wait()
+        except Exception as error:  # noqa: BLE001 - `refuse` answers
+            return refuse(error)
+        return reply
 
 
 class Coordinator(ABC, Generic[S]):

@@ -7,14 +7,12 @@ seed of the points is printed, and `--seed` repeats them as far as time allows.
 from __future__ import annotations
 
 import dataclasses
-import multiprocessing
-import os
 import random
-import signal
 import subprocess
 import sys
 import time
 from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,67 +20,42 @@ import pytest
 from pipeline.admin import create_topics
 from pipeline.broker import Broker
 from pipeline.database import create_tables, sqlite_url
-from pipeline.generator import Plan
 from pipeline.landed import collect, reconcile
-from pipeline.produce import produce, read_note
+from pipeline.produce import read_note
 from pipeline.progress import read_progress
 from pipeline.settings import Settings
 from pipeline.streams import JOBS, start, supervise
+from pipeline.tests.running import Running
 from pipeline.truth import derive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.timeout(3600)
 
-WAIT_S = 300
-"""For micro-batches to go on after a start, on a machine that has much else to do."""
-
 GENERATOR_S = 150
 """For what the generator sends last, with all the time that its client gives a record."""
 
-SPAWN = multiprocessing.get_context("spawn")
+RATE = 60
+BACKLOG_S = 240
+"""What is there before the jobs start. It takes them many micro-batches, over which partitions drift apart."""
+
+WATERMARK_S = 120
+"""More than they drift apart, and than the end of a transaction may take when the broker was killed."""
 
 FEW_JOBS = ["landing", "counts", "spend"]
 """One for each way to write exactly once: what a single kill is for."""
 
 
-class Running:
-    """Streaming jobs as a user runs them, in a session of their own that can be killed as a whole."""
-
-    def __init__(self, jobs: Iterable[str], settings: Settings, folder: Path, quick_spark: Mapping[str, str]) -> None:
-        command = [sys.executable, "-m", "pipeline", "stream", "--folder", settings.folder, "--master", "local[2]"]
-        command += ["--bootstrap-servers", settings.bootstrap_servers, "--trigger-s", "0.2"]
-        command += ["--max-offsets-per-trigger", f"{settings.max_offsets_per_trigger}"]
-        self._progress = folder / "progress.jsonl"
-        command += ["--progress", str(self._progress), "--jobs", *jobs]
-        self._log = folder / "stream.log"
-        with self._log.open("ab") as log:
-            environment = {**os.environ, **quick_spark, "PYTHONPATH": os.getcwd()}
-            self._process = subprocess.Popen(
-                command, stdout=log, stderr=log, cwd=folder, env=environment, start_new_session=True
-            )
-        self._batches_before = self._batches()
-
-    def _batches(self) -> int:
-        return sum(batch.rows > 0 for batch in read_progress(self._progress))
-
-    def wait_for_batches(self, count: int) -> None:
-        """Wait until `count` micro-batches were done since the start."""
-        deadline = time.monotonic() + WAIT_S
-        while self._batches() < self._batches_before + count:
-            assert self._process.poll() is None, self._log.read_text()[-4000:]
-            assert time.monotonic() < deadline, self._log.read_text()[-4000:]
-            time.sleep(0.05)
-
-    def kill(self) -> None:
-        """End Python and the JVM by SIGKILL."""
-        if self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+def start_generator(settings: Settings, note: Path, seed: int) -> subprocess.Popen[bytes]:
+    """Activity that began before now and goes on until SIGTERM."""
+    since = datetime.now(UTC) - timedelta(seconds=BACKLOG_S)
+    command = [sys.executable, "-m", "pipeline", "generate", "--bootstrap-servers", settings.bootstrap_servers]
+    command += ["--rate", f"{RATE}", "--seed", f"{seed}", "--since", since.isoformat(), "--seconds", "inf"]
+    return subprocess.Popen([*command, "--note", str(note)])
 
 
 def test_every_event_is_there_once_whatever_is_killed(
@@ -95,14 +68,11 @@ def test_every_event_is_there_once_whatever_is_killed(
     with ExitStack() as stack:
         broker = stack.enter_context(Broker(tmp_path))
         url = sqlite_url(str(tmp_path / "warehouse.db"))
-        settings = Settings(broker.bootstrap_servers, str(tmp_path), url, max_offsets_per_trigger=600)
+        settings = Settings(
+            broker.bootstrap_servers, str(tmp_path), url, max_offsets_per_trigger=600, watermark_s=WATERMARK_S
+        )
         create_topics(settings.bootstrap_servers)
-        seconds = 30.0 * (kills + 1)
-        # It begins in the past: the first half is there at once, and the rest comes as time goes by.
-        plan = Plan(seed=seed, start_ms=int((time.time() - seconds / 2) * 1000), rate=60)
-        # A process of its own: kafka-python leaves the sockets open that a dead broker refused.
-        generator = SPAWN.Process(target=produce, args=(broker.bootstrap_servers, plan, seconds, note), daemon=True)
-        generator.start()
+        generator = start_generator(settings, note, seed)
         stack.callback(generator.kill)
         for number in range(kills):
             jobs = Running(JOBS if kills > 1 else FEW_JOBS, settings, tmp_path, quick_spark)
@@ -116,9 +86,8 @@ def test_every_event_is_there_once_whatever_is_killed(
                 jobs.wait_for_batches(points.randint(1, 12))
             time.sleep(points.uniform(0, 2))  # anywhere within a micro-batch
             jobs.kill()
-        generator.join(seconds + GENERATOR_S)
-        if not note.exists():
-            pytest.xfail("kafka-python waits for the end of a transaction whose request went with the connection")
+        generator.terminate()
+        assert generator.wait(GENERATOR_S) == 0
         records = read_note(note)
         # What is left, to the end.
         last = dataclasses.replace(settings, trigger_s=None, max_offsets_per_trigger=100_000)

@@ -15,7 +15,16 @@ from odradek.cluster.view import ClusterView, PartitionView, TopicView
 from odradek.cluster.znodes import encode_uuid
 from odradek_protocol.errors import BrokerError, Error
 
-__all__ = ["DEFAULT", "MAX_NEW_PARTITIONS", "NewTopic", "plan_offline", "plan_partitions", "plan_topic", "random_uuid"]
+__all__ = [
+    "DEFAULT",
+    "MAX_NEW_PARTITIONS",
+    "NewTopic",
+    "check_reassignment",
+    "plan_offline",
+    "plan_partitions",
+    "plan_topic",
+    "random_uuid",
+]
 
 DEFAULT = -1
 """A number of partitions or a replication factor that is the broker's to choose (KIP-464)."""
@@ -170,6 +179,22 @@ def _automatic(
         text = f"Unable to replicate the partition {factor} time(s): {error.message}"
         raise BrokerError(error.error, text) from error
     return [_new_partition(view, replicas) for replicas in assignment]
+
+
+def check_reassignment(view: ClusterView, name: str, index: int, replicas: Sequence[int] | None) -> None:
+    """Whether a partition may get these replicas, or with None, whether it is on its way to others.
+
+    In a cluster of one broker that partition has them already, and there is nothing to be done. Raises
+    UNKNOWN_TOPIC_OR_PARTITION, NO_REASSIGNMENT_IN_PROGRESS, INVALID_REPLICA_ASSIGNMENT.
+    """
+    topic = view.topics.get(name)
+    if topic is None:
+        raise BrokerError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
+    if not 0 <= index < len(topic.partitions):
+        raise BrokerError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
+    if replicas is None:
+        raise BrokerError(Error.NO_REASSIGNMENT_IN_PROGRESS)
+    _check_replicas(view, replicas, None)
 
 
 def _assign(

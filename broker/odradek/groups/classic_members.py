@@ -11,10 +11,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from odradek.groups.assignors import Assignment
-from odradek.groups.consumer_group import ConsumerGroup, Now, Timer
+from odradek.groups.consumer_group import ConsumerGroup
 from odradek.groups.consumer_state import ClassicMember, CurrentAssignment, MemberInfo, MemberState, Owned
 from odradek.groups.member import JoinRequest, JoinResult, SyncResult
 from odradek.groups.subscriptions import Topics
+from odradek.groups.timers import Now, Timer
 from odradek_protocol.errors import BrokerError, Error, ProtocolError
 from odradek_protocol.internal.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
@@ -53,9 +54,9 @@ def join(group: ConsumerGroup, request: JoinRequest, topics: Topics, now: Now) -
         classic=ClassicMember(request.session_timeout_ms, request.protocols),
     )
     current = group.update(member, now, owned_partitions(subscription.owned_partitions, topics))
-    group.end(Timer.JOIN, member_id)
-    group.start(Timer.SESSION, member_id, request.session_timeout_ms, now)
-    group.start(Timer.SYNC, member_id, request.rebalance_timeout_ms, now)
+    group.timers.end(Timer.JOIN, member_id)
+    group.timers.start(Timer.SESSION, member_id, request.session_timeout_ms, now)
+    group.timers.start(Timer.SYNC, member_id, request.rebalance_timeout_ms, now)
     return JoinResult(
         Error.NONE,
         member_id,
@@ -123,8 +124,8 @@ def sync(
     if group.tables.epoch.epoch > current.epoch and current.state is not MemberState.UNREVOKED_PARTITIONS:
         _ask_to_join(group, member, now)
         raise BrokerError(Error.REBALANCE_IN_PROGRESS)
-    group.end(Timer.SYNC, member_id)
-    group.start(Timer.SESSION, member_id, classic.session_timeout_ms, now)
+    group.timers.end(Timer.SYNC, member_id)
+    group.timers.start(Timer.SESSION, member_id, classic.session_timeout_ms, now)
     version = min(read_version(metadata), LAST_ASSIGNMENT_VERSION)
     return SyncResult(Error.NONE, _encoded(current.assigned, topics, version), protocol_type, protocol_name)
 
@@ -145,7 +146,7 @@ def heartbeat(group: ConsumerGroup, member_id: str, instance_id: str | None, gen
     is kept too, when joining again brings the member a step further.
     """
     member, classic, current = _member(group, member_id, instance_id, generation)
-    group.start(Timer.SESSION, member_id, classic.session_timeout_ms, now)
+    group.timers.start(Timer.SESSION, member_id, classic.session_timeout_ms, now)
     behind = current.epoch < group.tables.epoch.epoch
     released = current.state is MemberState.UNRELEASED_PARTITIONS and not _waits(group, member_id, current)
     if behind or released or current.state is MemberState.UNREVOKED_PARTITIONS:
@@ -154,8 +155,8 @@ def heartbeat(group: ConsumerGroup, member_id: str, instance_id: str | None, gen
 
 
 def _ask_to_join(group: ConsumerGroup, member: MemberInfo, now: Now) -> None:
-    if not group.is_running(Timer.JOIN, member.member_id):
-        group.start(Timer.JOIN, member.member_id, member.rebalance_timeout_ms, now)
+    if not group.timers.is_running(Timer.JOIN, member.member_id):
+        group.timers.start(Timer.JOIN, member.member_id, member.rebalance_timeout_ms, now)
 
 
 def _waits(group: ConsumerGroup, member_id: str, current: CurrentAssignment) -> bool:

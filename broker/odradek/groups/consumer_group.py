@@ -16,7 +16,7 @@ Rules:
 - What is stored is in `tables`; a request changes them, and the caller takes the changes, writes them, or undoes them.
   Deadlines are not stored: they start anew where the group is loaded.
 - A heartbeat that says nothing new costs the same in a group of five thousand as in a group of two: it looks at one
-  member, and moves that member's own deadline. `deadline` is a lower bound, made exact by the scan in `due`.
+  member, and moves that member's own deadline; see `timers`.
 - A target is made at most once in `group.consumer.assignment.interval.ms`; meanwhile members go by the last one, and
   one that has just come has nothing (KIP-1263).
 
@@ -24,7 +24,6 @@ Sources: KIP-848, KIP-1082 (member ids), KIP-1101 (no racks), KIP-1251 (assignme
 """
 
 import enum
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -32,19 +31,19 @@ from typing import Protocol
 from odradek.groups.assignors import ASSIGNORS, Assignment, AssignorMember
 from odradek.groups.consumer_state import (
     LEAVE_STATIC_EPOCH,
-    Change,
+    ConsumerChange,
     CurrentAssignment,
-    GroupEpoch,
     MemberInfo,
     MemberState,
     Owned,
     Part,
-    TargetEpoch,
 )
 from odradek.groups.consumer_tables import ConsumerTables
 from odradek.groups.offsets import GroupOffsets
 from odradek.groups.reconciliation import reconcile
 from odradek.groups.subscriptions import PatternLimits, Subscriptions, Topics
+from odradek.groups.tables import GroupEpoch, TargetEpoch
+from odradek.groups.timers import MemberTimers, Now, Timer
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.internal.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
@@ -55,8 +54,6 @@ __all__ = [
     "ConsumerLimits",
     "Heartbeat",
     "HeartbeatResult",
-    "Now",
-    "Timer",
 ]
 
 FIRST_COMMIT_OF_CONSUMER_PROTOCOL = 9
@@ -73,19 +70,6 @@ class ConsumerGroupState(enum.Enum):
     DEAD = "Dead"
 
 
-class Timer(enum.Enum):
-    """What a member has to do in time, or is fenced."""
-
-    SESSION = enum.auto()
-    """Say that it is alive."""
-    REVOCATION = enum.auto()
-    """Give up what it was asked to."""
-    JOIN = enum.auto()
-    """A member of the classic protocol: join again."""
-    SYNC = enum.auto()
-    """A member of the classic protocol that has joined: ask for its assignment."""
-
-
 class ConsumerLimits(PatternLimits, Protocol):
     """The settings that a group obeys; read when needed, because they may change. Some may be a group's own."""
 
@@ -96,14 +80,6 @@ class ConsumerLimits(PatternLimits, Protocol):
     def session_timeout_ms(self, group_id: str, /) -> int: ...
     def heartbeat_interval_ms(self, group_id: str, /) -> int: ...
     def assignment_interval_ms(self, group_id: str, /) -> int: ...
-
-
-@dataclass(slots=True, frozen=True)
-class Now:
-    """The time: in seconds of a monotonic clock, and in milliseconds of the wall clock."""
-
-    at: float
-    wall_ms: int
 
 
 @dataclass(slots=True)
@@ -152,13 +128,11 @@ class ConsumerGroup:
         self.group_id = group_id
         self.offsets = GroupOffsets()
         self.tables = ConsumerTables()
-        self.deadline = math.inf
-        """When to ask who is `due`; nobody is before."""
+        self.timers = MemberTimers()
         self.is_dead = False
         self._limits = limits
         self._topics = topics
         self._subscriptions = Subscriptions(self.tables, topics, limits)
-        self._timers: dict[Timer, dict[str, float]] = {timer: {} for timer in Timer}
 
     # What may be asked
 
@@ -211,7 +185,7 @@ class ConsumerGroup:
             self.undo(self.tables.take_changes())
             raise
 
-    def undo(self, changes: list[Change]) -> None:
+    def undo(self, changes: list[ConsumerChange]) -> None:
         """These changes are not to be: have everything as it was, and look at the topics anew."""
         if changes:
             self.tables.undo(changes)
@@ -222,7 +196,7 @@ class ConsumerGroup:
         member = self._admit(request)
         before = self.tables.current(member.member_id)
         current = self.update(self._told(member, request), now, request.owned)
-        self.start(Timer.SESSION, member.member_id, self._limits.session_timeout_ms(self.group_id), now)
+        self.timers.start(Timer.SESSION, member.member_id, self._limits.session_timeout_ms(self.group_id), now)
         told = request.member_epoch == 0 or request.is_full or before.assigned != current.assigned
         return HeartbeatResult(member.member_id, current.epoch, current.assigned if told else None)
 
@@ -365,9 +339,9 @@ class ConsumerGroup:
     def _await_revocation(self, member: MemberInfo, current: CurrentAssignment, now: Now) -> None:
         """Have a member fenced that does not give up in time what it was asked to."""
         if current.state is MemberState.UNREVOKED_PARTITIONS and member.classic is None:
-            self.start(Timer.REVOCATION, member.member_id, member.rebalance_timeout_ms, now)
+            self.timers.start(Timer.REVOCATION, member.member_id, member.rebalance_timeout_ms, now)
         else:
-            self.end(Timer.REVOCATION, member.member_id)
+            self.timers.end(Timer.REVOCATION, member.member_id)
 
     def _subscribe(self, former: MemberInfo | None, member: MemberInfo, now: Now) -> bool:
         """Store what a member says; whether it subscribes to something else than before."""
@@ -401,9 +375,7 @@ class ConsumerGroup:
     def _maybe_assign(self, now: Now) -> None:
         """Make a new target, unless the last one is too young."""
         tables = self.tables
-        made_ms = tables.target_epoch.timestamp_ms
-        interval_ms = self._limits.assignment_interval_ms(self.group_id)
-        if made_ms and interval_ms and 0 <= now.wall_ms - made_ms < interval_ms:
+        if tables.target_epoch.was_made_within(self._limits.assignment_interval_ms(self.group_id), now.wall_ms):
             return
         by_subscription: dict[tuple[frozenset[str], str], frozenset[bytes]] = {}
         members = {}
@@ -501,37 +473,14 @@ class ConsumerGroup:
 
     # Time
 
-    def start(self, timer: Timer, member_id: str, timeout_ms: int, now: Now) -> None:
-        """Give a member that long, from now on."""
-        deadline = self._timers[timer][member_id] = now.at + timeout_ms / 1000
-        self.deadline = min(self.deadline, deadline)
-
-    def end(self, timer: Timer, member_id: str) -> None:
-        """A member has done what it had to."""
-        self._timers[timer].pop(member_id, None)
-
-    def is_running(self, timer: Timer, member_id: str) -> bool:
-        """Whether a member has to do something by some time."""
-        return member_id in self._timers[timer]
-
-    def sessions(self) -> Iterable[tuple[str, float]]:
-        """Until when each member, or former member, may be silent."""
-        return self._timers[Timer.SESSION].items()
+    @property
+    def deadline(self) -> float:
+        """When to ask who is `due`; nobody is before."""
+        return self.timers.deadline
 
     def due(self, now: Now) -> list[str]:
         """The members whose time is up. Makes `deadline` exact, as if they were gone."""
-        overdue: dict[str, None] = {}
-        times = [math.inf]
-        for running in self._timers.values():
-            for member_id, deadline in list(running.items()):
-                if member_id not in self.members:
-                    del running[member_id]
-                elif deadline <= now.at:
-                    overdue[member_id] = None
-                else:
-                    times.append(deadline)
-        self.deadline = min(times)
-        return list(overdue)
+        return self.timers.due(self.members, now)
 
     def resume(self, now: Now) -> None:
         """Start the deadlines of a group that was loaded."""
@@ -539,15 +488,13 @@ class ConsumerGroup:
             timeout_ms = self._limits.session_timeout_ms(self.group_id)
             if member.classic is not None:
                 timeout_ms = member.classic.session_timeout_ms
-            self.start(Timer.SESSION, member_id, timeout_ms, now)
+            self.timers.start(Timer.SESSION, member_id, timeout_ms, now)
             self._await_revocation(member, self.tables.current(member_id), now)
 
     def kill(self) -> None:
         """The group is deleted or moves away."""
         self.is_dead = True
-        for running in self._timers.values():
-            running.clear()
-        self.deadline = math.inf
+        self.timers.clear()
 
 
 def _stale_error(member: MemberInfo) -> Error:

@@ -10,51 +10,28 @@ key (its version is the kind)                     value, version 0
 16  ConsumerGroupRegularExpression (group, text)  topics
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Mapping, Sequence
 
 from odradek.groups.assignors import Assignment
 from odradek.groups.consumer_group import ConsumerGroup
 from odradek.groups.consumer_state import (
-    Change,
     ClassicMember,
     CurrentAssignment,
-    GroupEpoch,
     MemberInfo,
     MemberState,
     Owned,
     Part,
     PartValue,
     ResolvedPattern,
-    TargetEpoch,
 )
-from odradek_protocol.errors import BrokerError, Error, ProtocolError
+from odradek.groups.part_records import PartKind, PartRecords, StoredRecord
+from odradek.groups.tables import GroupEpoch, TargetEpoch
 from odradek_protocol.internal import consumer_group as stored
-from odradek_protocol.internal.versioned import decode_versioned, encode_versioned, read_version
 
-__all__ = ["ConsumerRecord", "consumer_record", "consumer_tombstones", "decode_consumer_record"]
+__all__ = ["CONSUMER_RECORDS", "consumer_tombstones"]
 
-VALUE_VERSION = 0
 UNKNOWN_EPOCH = 0
 """The assignment epoch of a partition that a broker before 4.3 has stored: commits of any epoch pass for it."""
-
-
-class ConsumerRecord(NamedTuple):
-    """What a record is about."""
-
-    group_id: str
-    part: Part
-    name: str
-    value: PartValue | None
-
-
-class _Kind(NamedTuple):
-    part: Part
-    key: Any
-    name_field: str | None
-    value: Any
-    encode: Callable[[Any], object]
-    decode: Callable[[str, Any], PartValue | None]
 
 
 def _encode_member(member: MemberInfo) -> object:
@@ -159,83 +136,68 @@ def _encode_pattern(pattern: ResolvedPattern) -> object:
     )
 
 
-KINDS = (
-    _Kind(
-        Part.EPOCH,
-        stored.ConsumerGroupMetadataKey,
-        None,
-        stored.ConsumerGroupMetadataValue,
-        lambda epoch: stored.ConsumerGroupMetadataValue(epoch=epoch.epoch, metadata_hash=epoch.metadata_hash),
-        lambda _, value: GroupEpoch(value.epoch, value.metadata_hash),
-    ),
-    _Kind(
-        Part.PARTITION_METADATA,
-        stored.ConsumerGroupPartitionMetadataKey,
-        None,
-        stored.ConsumerGroupPartitionMetadataValue,
-        lambda value: value,
-        lambda *_: None,
-    ),
-    _Kind(
-        Part.MEMBER,
-        stored.ConsumerGroupMemberMetadataKey,
-        "member_id",
-        stored.ConsumerGroupMemberMetadataValue,
-        _encode_member,
-        _decode_member,
-    ),
-    _Kind(
-        Part.TARGET_EPOCH,
-        stored.ConsumerGroupTargetAssignmentMetadataKey,
-        None,
-        stored.ConsumerGroupTargetAssignmentMetadataValue,
-        lambda target: stored.ConsumerGroupTargetAssignmentMetadataValue(
-            assignment_epoch=target.epoch, assignment_timestamp=target.timestamp_ms
+CONSUMER_RECORDS: PartRecords[Part, PartValue] = PartRecords(
+    (
+        PartKind(
+            Part.EPOCH,
+            stored.ConsumerGroupMetadataKey,
+            stored.ConsumerGroupMetadataValue,
+            lambda epoch: stored.ConsumerGroupMetadataValue(epoch=epoch.epoch, metadata_hash=epoch.metadata_hash),
+            lambda _, value: GroupEpoch(value.epoch, value.metadata_hash),
         ),
-        lambda _, value: TargetEpoch(value.assignment_epoch, value.assignment_timestamp),
-    ),
-    _Kind(
-        Part.TARGET,
-        stored.ConsumerGroupTargetAssignmentMemberKey,
-        "member_id",
-        stored.ConsumerGroupTargetAssignmentMemberValue,
-        _encode_target,
-        lambda _, value: {bytes(each.topic_id): frozenset(each.partitions) for each in value.topic_partitions},
-    ),
-    _Kind(
-        Part.CURRENT,
-        stored.ConsumerGroupCurrentMemberAssignmentKey,
-        "member_id",
-        stored.ConsumerGroupCurrentMemberAssignmentValue,
-        _encode_current,
-        _decode_current,
-    ),
-    _Kind(
-        Part.PATTERN,
-        stored.ConsumerGroupRegularExpressionKey,
-        "regular_expression",
-        stored.ConsumerGroupRegularExpressionValue,
-        _encode_pattern,
-        lambda _, value: ResolvedPattern(frozenset(value.topics), value.version, value.timestamp),
-    ),
+        PartKind(
+            Part.PARTITION_METADATA,
+            stored.ConsumerGroupPartitionMetadataKey,
+            stored.ConsumerGroupPartitionMetadataValue,
+            lambda value: value,
+            lambda *_: None,
+        ),
+        PartKind(
+            Part.MEMBER,
+            stored.ConsumerGroupMemberMetadataKey,
+            stored.ConsumerGroupMemberMetadataValue,
+            _encode_member,
+            _decode_member,
+            name_field="member_id",
+        ),
+        PartKind(
+            Part.TARGET_EPOCH,
+            stored.ConsumerGroupTargetAssignmentMetadataKey,
+            stored.ConsumerGroupTargetAssignmentMetadataValue,
+            lambda target: stored.ConsumerGroupTargetAssignmentMetadataValue(
+                assignment_epoch=target.epoch, assignment_timestamp=target.timestamp_ms
+            ),
+            lambda _, value: TargetEpoch(value.assignment_epoch, value.assignment_timestamp),
+        ),
+        PartKind(
+            Part.TARGET,
+            stored.ConsumerGroupTargetAssignmentMemberKey,
+            stored.ConsumerGroupTargetAssignmentMemberValue,
+            _encode_target,
+            lambda _, value: {bytes(each.topic_id): frozenset(each.partitions) for each in value.topic_partitions},
+            name_field="member_id",
+        ),
+        PartKind(
+            Part.CURRENT,
+            stored.ConsumerGroupCurrentMemberAssignmentKey,
+            stored.ConsumerGroupCurrentMemberAssignmentValue,
+            _encode_current,
+            _decode_current,
+            name_field="member_id",
+        ),
+        PartKind(
+            Part.PATTERN,
+            stored.ConsumerGroupRegularExpressionKey,
+            stored.ConsumerGroupRegularExpressionValue,
+            _encode_pattern,
+            lambda _, value: ResolvedPattern(frozenset(value.topics), value.version, value.timestamp),
+            name_field="regular_expression",
+        ),
+    )
 )
-BY_PART = {kind.part: kind for kind in KINDS}
-BY_KEY_VERSION: Mapping[int, _Kind] = {kind.key.VERSIONS[0]: kind for kind in KINDS}
 
 
-def consumer_record(group_id: str, change: Change) -> tuple[bytes, bytes | None]:
-    """The key and the value of a change. INVALID_REQUEST for text that they cannot hold."""
-    kind = BY_PART[change.part]
-    names = {} if kind.name_field is None else {kind.name_field: change.name}
-    try:
-        key = encode_versioned(kind.key(group_id=group_id, **names), kind.key.VERSIONS[0])
-        value = None if change.value is None else encode_versioned(kind.encode(change.value), VALUE_VERSION)
-    except ProtocolError as error:
-        raise BrokerError(Error.INVALID_REQUEST, str(error)) from error
-    return key, value
-
-
-def consumer_tombstones(group: ConsumerGroup) -> list[tuple[bytes, bytes | None]]:
+def consumer_tombstones(group: ConsumerGroup) -> list[StoredRecord]:
     """The records that delete a group."""
     tables = group.tables
     parts = [(Part.CURRENT, member_id) for member_id in tables.members]
@@ -244,15 +206,4 @@ def consumer_tombstones(group: ConsumerGroup) -> list[tuple[bytes, bytes | None]
     parts += [(Part.MEMBER, member_id) for member_id in tables.members]
     parts += [(Part.PATTERN, pattern) for pattern in tables.patterns]
     parts += [(Part.PARTITION_METADATA, ""), (Part.EPOCH, "")]
-    return [consumer_record(group.group_id, Change(part, name, None, None)) for part, name in parts]
-
-
-def decode_consumer_record(key: bytes | memoryview, value: bytes | memoryview | None) -> ConsumerRecord | None:
-    """What a record tells of a consumer group; None when it is about something else. ProtocolError when it is none."""
-    kind = BY_KEY_VERSION.get(read_version(key))
-    if kind is None:
-        return None
-    subject = decode_versioned(kind.key, key)
-    name = "" if kind.name_field is None else cast(str, getattr(subject, kind.name_field))
-    decoded = None if value is None else kind.decode(name, decode_versioned(kind.value, value))
-    return ConsumerRecord(subject.group_id, kind.part, name, decoded)
+    return CONSUMER_RECORDS.tombstones(group.group_id, parts)

@@ -1,29 +1,28 @@
 """What a consumer group of KIP-848 consists of, as it is stored: each kind of thing is a `Part`, kept in one record.
 
-Everything here is plain data that never changes: a change puts a new thing in the place of the old one. Times are wall
-clock milliseconds, timeouts the protocol's milliseconds.
+Times are wall clock milliseconds, timeouts the protocol's milliseconds.
 """
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from odradek.groups.assignors import Assignment
+from odradek.groups.tables import Change, GroupEpoch, TargetEpoch
 
 __all__ = [
     "LEAVE_EPOCH",
     "LEAVE_STATIC_EPOCH",
     "NEW_MEMBER",
-    "Change",
     "ClassicMember",
+    "ConsumerChange",
     "CurrentAssignment",
-    "GroupEpoch",
     "MemberInfo",
     "MemberState",
     "Owned",
     "Part",
+    "PartValue",
     "ResolvedPattern",
-    "TargetEpoch",
 ]
 
 LEAVE_EPOCH = -1
@@ -60,22 +59,6 @@ class MemberState(enum.IntEnum):
     """It is in the epoch of the target and waits for partitions that others still have."""
     UNKNOWN = 127
     """A state of a newer broker: the member has to start again."""
-
-
-@dataclass(slots=True, frozen=True)
-class GroupEpoch:
-    """The epoch of a group, and a hash of the topics that it was made for. A group begins with epoch 1."""
-
-    epoch: int = 1
-    metadata_hash: int = 0
-
-
-@dataclass(slots=True, frozen=True)
-class TargetEpoch:
-    """The group epoch for which the target assignment was made, and when; 0: at no known time."""
-
-    epoch: int = 0
-    timestamp_ms: int = 0
 
 
 @dataclass(slots=True, frozen=True)
@@ -139,18 +122,4 @@ NEW_MEMBER = CurrentAssignment(0, 0, MemberState.STABLE, {}, {})
 
 PartValue = GroupEpoch | MemberInfo | ResolvedPattern | TargetEpoch | Assignment | CurrentAssignment
 
-
-@dataclass(slots=True, frozen=True)
-class Change:
-    """One record to be: `value` in the place of `before`, None where there is nothing.
-
-    `name` is the member id, or the text of a pattern; empty for what a group has one of.
-    """
-
-    part: Part
-    name: str
-    value: PartValue | None
-    before: PartValue | None
-
-
-Changes = Sequence[Change]
+ConsumerChange = Change[Part, PartValue]

@@ -1,32 +1,23 @@
-"""The stored state of a consumer group in tables, with the counts and indexes that are made from them.
+"""The tables of a consumer group, with the counts and indexes that are made from them."""
 
-The tables have what the records have: loading puts record after record into them, and a request puts changes into them
-that become records. Changes are kept until they are taken, so that they can be undone when the log does not take them.
-"""
-
-from typing import Any, cast
+from typing import cast
 
 from odradek.groups.assignors import Assignment
 from odradek.groups.consumer_state import (
     NEW_MEMBER,
-    Change,
     CurrentAssignment,
-    GroupEpoch,
     MemberInfo,
     Owned,
     Part,
     PartValue,
     ResolvedPattern,
-    TargetEpoch,
 )
+from odradek.groups.tables import FIRST_EPOCH, NO_TARGET, GroupEpoch, Tables, TargetEpoch, count
 
 __all__ = ["ConsumerTables"]
 
-FIRST_EPOCH = GroupEpoch()
-NO_TARGET = TargetEpoch()
 
-
-class ConsumerTables:
+class ConsumerTables(Tables[Part, PartValue]):
     """What is stored of one group."""
 
     def __init__(self) -> None:
@@ -46,27 +37,25 @@ class ConsumerTables:
         self.classic_protocols: dict[str, int] = {}
         """How many members of the classic protocol support each of its assignors."""
         self._owners: dict[bytes, dict[int, str]] = {}
-        self._single: dict[Part, dict[str, Any]] = {
-            part: {} for part in (Part.EPOCH, Part.TARGET_EPOCH, Part.PARTITION_METADATA)
-        }
-        self._tables: dict[Part, dict[str, Any]] = {
-            **self._single,
-            Part.MEMBER: self.members,
-            Part.CURRENT: self.currents,
-            Part.TARGET: self.targets,
-            Part.PATTERN: self.patterns,
-        }
-        self._changes: list[Change] = []
+        super().__init__(
+            Part,
+            {
+                Part.MEMBER: self.members,
+                Part.CURRENT: self.currents,
+                Part.TARGET: self.targets,
+                Part.PATTERN: self.patterns,
+            },
+        )
 
     @property
     def epoch(self) -> GroupEpoch:
         """The epoch of the group."""
-        return cast(GroupEpoch, self._single[Part.EPOCH].get("", FIRST_EPOCH))
+        return self.one(Part.EPOCH, FIRST_EPOCH)
 
     @property
     def target_epoch(self) -> TargetEpoch:
         """The epoch of the target assignment."""
-        return cast(TargetEpoch, self._single[Part.TARGET_EPOCH].get("", NO_TARGET))
+        return self.one(Part.TARGET_EPOCH, NO_TARGET)
 
     def current(self, member_id: str) -> CurrentAssignment:
         """What a member owns."""
@@ -77,35 +66,9 @@ class ConsumerTables:
         owners = self._owners.get(topic_id)
         return None if owners is None else owners.get(partition)
 
-    # Changes
+    # Counts and indexes
 
-    def change(self, part: Part, name: str, value: PartValue | None) -> None:
-        """Put a value in its place, None to delete, and remember that it has to be stored."""
-        self._changes.append(Change(part, name, value, self.put(part, name, value)))
-
-    @property
-    def has_changes(self) -> bool:
-        """Whether there is something to store."""
-        return bool(self._changes)
-
-    def take_changes(self) -> list[Change]:
-        """What is to be stored, in order; it is the caller's from now on."""
-        taken, self._changes = self._changes, []
-        return taken
-
-    def undo(self, changes: list[Change]) -> None:
-        """The log did not take these changes: have everything as it was."""
-        for change in reversed(changes):
-            self.put(change.part, change.name, change.before)
-
-    def put(self, part: Part, name: str, value: PartValue | None) -> PartValue | None:
-        """Put a value in its place, as a record tells; give what was there."""
-        table = self._tables[part]
-        before: PartValue | None = table.get(name)
-        if value is None:
-            table.pop(name, None)
-        else:
-            table[name] = value
+    def _replaced(self, part: Part, name: str, before: PartValue | None, value: PartValue | None, /) -> None:
         if part is Part.MEMBER:
             self._index_member(cast(MemberInfo | None, before), -1)
             self._index_member(cast(MemberInfo | None, value), 1)
@@ -114,22 +77,21 @@ class ConsumerTables:
         elif part is Part.PATTERN:
             for resolved, by in ((before, -1), (value, 1)):
                 for topic in () if resolved is None else cast(ResolvedPattern, resolved).topics:
-                    _count(self.subscribers, topic, by)
-        return before
+                    count(self.subscribers, topic, by)
 
     def _index_member(self, member: MemberInfo | None, by: int) -> None:
         if member is None:
             return
         for topic in member.topic_names:
-            _count(self.subscribers, topic, by)
+            count(self.subscribers, topic, by)
         if member.topic_pattern:
-            _count(self.pattern_members, member.topic_pattern, by)
+            count(self.pattern_members, member.topic_pattern, by)
         if member.server_assignor is not None:
-            _count(self.assignors, member.server_assignor, by)
+            count(self.assignors, member.server_assignor, by)
         if member.classic is not None:
             self.classic_members += by
             for protocol, _ in member.classic.protocols:
-                _count(self.classic_protocols, protocol, by)
+                count(self.classic_protocols, protocol, by)
         if member.instance_id is not None:
             if by > 0:
                 self.static_ids[member.instance_id] = member.member_id
@@ -158,11 +120,3 @@ class ConsumerTables:
                     del owners[partition]
             if not owners:
                 self._owners.pop(topic_id, None)
-
-
-def _count(counts: dict[str, int], name: str, by: int) -> None:
-    count = counts.get(name, 0) + by
-    if count:
-        counts[name] = count
-    else:
-        counts.pop(name, None)

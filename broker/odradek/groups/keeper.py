@@ -7,23 +7,23 @@ One task sleeps until the earliest deadline of all groups; see `deadlines`. Clas
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import trio
 
 from odradek.cluster.topics import CONSUMER_OFFSETS
-from odradek.groups.consumer_group import ConsumerGroup, Now
-from odradek.groups.deadlines import Deadlines
+from odradek.deadlines import Alarms
+from odradek.groups.consumer_group import ConsumerGroup
 from odradek.groups.group import Group
 from odradek.groups.limits import GroupSettings
 from odradek.groups.member import Store
 from odradek.groups.migration import downgraded, may_downgrade
-from odradek.groups.shard import AnyGroup, GroupShard
+from odradek.groups.shard import AnyGroup, AssignedGroup, GroupShard
 from odradek.groups.share_group import ShareGroup
 from odradek.groups.streams_group import StreamsGroup
+from odradek.groups.timers import Now
 from odradek.sharding import APPEND_ERRORS, Coordinator, Written, answering, translated
 from odradek_protocol.errors import BrokerError, Error
 
@@ -36,11 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["COMMIT_ERRORS", "GroupKeeper", "logging_failures"]
 
 log = logging.getLogger(__name__)
-
-C = TypeVar("C")
-
-StoredAtOnce = ConsumerGroup | ShareGroup | StreamsGroup
-"""A group whose changes are in the log before anybody is told of them."""
 
 COMMIT_ERRORS: Mapping[Error, Error] = {
     **APPEND_ERRORS,
@@ -59,9 +54,7 @@ class GroupKeeper(Coordinator[GroupShard]):
     def __init__(self, config: "BrokerConfig", clock: "Clock", view: "ClusterView") -> None:
         super().__init__(config, clock, view)
         self._limits = GroupSettings(config, view)
-        self._deadlines: Deadlines[AnyGroup] = Deadlines()
-        self._sooner = trio.Event()
-        self._sleeps_until = 0.0
+        self._deadlines: Alarms[AnyGroup] = Alarms()
 
     @property
     def _planned_partitions(self) -> int:
@@ -73,7 +66,7 @@ class GroupKeeper(Coordinator[GroupShard]):
     # Inside
 
     def _member_group(self, group_id: str) -> tuple[GroupShard, Group | ConsumerGroup]:
-        """The group of a request that only members send, of those kinds that have some of the classic protocol."""
+        """The group of a request that only members send; share and streams groups have none of the classic protocol."""
         shard = self._shard(group_id)
         group = shard.groups.get(group_id)
         if group is None or isinstance(group, ShareGroup | StreamsGroup):
@@ -113,25 +106,18 @@ class GroupKeeper(Coordinator[GroupShard]):
 
     def _schedule(self, group: AnyGroup) -> None:
         self._deadlines.schedule(group, group.deadline)
-        if group.deadline < self._sleeps_until:
-            self._sooner.set()
 
     async def _watch_deadlines(self) -> None:
         while True:
-            self._sleeps_until = self._deadlines.next
-            self._sooner = trio.Event()
-            with trio.move_on_at(self._sleeps_until):
-                await self._sooner.wait()
-            now = trio.current_time()
-            for group in self._deadlines.pop_due(now):
+            for group in await self._deadlines.due():
                 shard = self._shards.get(self.partition_for(group.group_id))
                 if shard is not None and shard.groups.get(group.group_id) is group:
                     with logging_failures("expiring members of", group):
-                        self._expire(shard, group, now)
+                        self._expire(shard, group)
 
-    def _expire(self, shard: GroupShard, group: AnyGroup, now: float) -> None:
+    def _expire(self, shard: GroupShard, group: AnyGroup) -> None:
         if isinstance(group, Group):
-            group.expire(now)
+            group.expire(trio.current_time())
             self._settle(shard, group)
             return
         try:
@@ -150,37 +136,27 @@ class GroupKeeper(Coordinator[GroupShard]):
         if not group.is_dead:
             self._schedule(group)
 
-    # Groups whose changes are stored at once
+    # Consumer groups of KIP-848, and share groups
 
     def _now(self) -> Now:
         return Now(trio.current_time(), self._clock.now_ms())
 
-    def _store(self, shard: GroupShard, group: StoredAtOnce) -> Written | None:
-        """Write the changes of a group; what is to be waited for, if anything.
+    def _store(self, shard: GroupShard, group: AssignedGroup) -> Written | None:
+        """Write the changes of a group to whose members the broker assigns; what is to be waited for, if anything.
 
         Raises `APPEND_ERRORS`, and the group is then as it was before.
         """
-        if isinstance(group, ConsumerGroup):
-            return self._write(shard, group.tables.take_changes(), partial(shard.append_changes, group), group.undo)
-        if isinstance(group, ShareGroup):
-            return self._write(
-                shard, group.tables.take_changes(), partial(shard.append_share_changes, group), group.undo
-            )
-        return self._write(shard, group.tables.take_changes(), partial(shard.append_streams_changes, group), group.undo)
-
-    def _write(
-        self, shard: GroupShard, changes: list[C], append: Callable[[list[C]], int], undo: Callable[[list[C]], None]
-    ) -> Written | None:
+        changes: list[Any] = group.tables.take_changes()
         if not changes:
             return None
         try:
-            last_offset = append(changes)
+            last_offset = shard.append_changes(group, changes)
         except BrokerError as error:
-            undo(changes)
+            group.undo(changes)
             raise translated(error, APPEND_ERRORS) from None
         return shard.written(last_offset)
 
-    def _take_out(self, shard: GroupShard, group: StoredAtOnce, member_ids: Collection[str]) -> Written | None:
+    def _take_out(self, shard: GroupShard, group: AssignedGroup, member_ids: Collection[str]) -> Written | None:
         """Have members of a group leave.
 
         When only members of the classic protocol stay in a consumer group, it becomes theirs.

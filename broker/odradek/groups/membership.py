@@ -251,13 +251,13 @@ class Membership(GroupKeeper):
             )
             raise BrokerError(Error.GROUP_ID_NOT_FOUND, text)
         if classic is None:
-            group = shard.new_consumer_group(group_id)
+            group = shard.new(ConsumerGroup, group_id)
         else:
             group = upgraded(classic, self._limits.migration_policy, self._limits, self._view)
         result = group.heartbeat(request, self._now())
         changes = group.tables.take_changes()
         with answering(APPEND_ERRORS):
-            last_offset = shard.put_consumer_group(group, changes, classic)
+            last_offset = shard.append_changes(group, changes, replaced=classic)
         if classic is not None:
             self._deadlines.forget(classic)
             classic.kill(Error.REBALANCE_IN_PROGRESS)

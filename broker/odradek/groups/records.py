@@ -48,14 +48,15 @@ def offset_key(group_id: str, topic: str, partition: int) -> bytes:
 
 def offset_value(committed: CommittedOffset) -> bytes:
     """The value of a committed offset. One with its own expiry time has no leader epoch: no version has both."""
+    offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms, _ = committed
     value = OffsetCommitValue(
-        offset=committed.offset,
-        leader_epoch=committed.leader_epoch,
-        metadata=committed.metadata,
-        commit_timestamp=committed.commit_timestamp_ms,
-        expire_timestamp=committed.expire_timestamp_ms,
+        offset=offset,
+        leader_epoch=leader_epoch,
+        metadata=metadata,
+        commit_timestamp=commit_timestamp_ms,
+        expire_timestamp=expire_timestamp_ms,
     )
-    return _encode(value, VALUE_VERSION if committed.expire_timestamp_ms < 0 else OFFSET_VALUE_WITH_EXPIRY)
+    return _encode(value, VALUE_VERSION if expire_timestamp_ms < 0 else OFFSET_VALUE_WITH_EXPIRY)
 
 
 def group_key(group_id: str) -> bytes:

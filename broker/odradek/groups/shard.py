@@ -5,19 +5,15 @@ marker.
 """
 
 from collections.abc import Sequence, Sized
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from odradek.groups.consumer_group import ConsumerGroup
-from odradek.groups.consumer_records import (
-    ConsumerRecord,
-    consumer_record,
-    consumer_tombstones,
-    decode_consumer_record,
-)
-from odradek.groups.consumer_state import Change, Part
+from odradek.groups.consumer_records import CONSUMER_RECORDS, consumer_tombstones
+from odradek.groups.consumer_state import Part
 from odradek.groups.group import Group
 from odradek.groups.member import Store
 from odradek.groups.offsets import CommittedOffset
+from odradek.groups.part_records import PartRecord, PartRecords, StoredRecord
 from odradek.groups.pending import Commit, PendingOffsets
 from odradek.groups.records import (
     decode_group,
@@ -29,17 +25,13 @@ from odradek.groups.records import (
     offset_value,
 )
 from odradek.groups.share_group import ShareGroup
-from odradek.groups.share_records import ShareRecord, decode_share_record, share_record, share_tombstones
-from odradek.groups.share_state import ShareChange, SharePart
+from odradek.groups.share_records import SHARE_RECORDS, share_tombstones
+from odradek.groups.share_state import SharePart
 from odradek.groups.streams_group import StreamsGroup
-from odradek.groups.streams_records import (
-    StreamsRecord,
-    decode_streams_record,
-    streams_record,
-    streams_tombstones,
-)
-from odradek.groups.streams_state import StreamsChange, StreamsPart
+from odradek.groups.streams_records import STREAMS_RECORDS, streams_tombstones
+from odradek.groups.streams_state import StreamsPart
 from odradek.groups.subscriptions import Topics
+from odradek.groups.tables import Change
 from odradek.log.validation import read_end_marker
 from odradek.sharding import NO_PRODUCER, Shard
 from odradek_protocol.errors import Error
@@ -55,10 +47,15 @@ if TYPE_CHECKING:
     from odradek.groups.limits import GroupSettings
     from odradek.partition import Partition
 
-__all__ = ["AnyGroup", "GroupShard", "NewOffset"]
+__all__ = ["AnyGroup", "AssignedGroup", "GroupShard", "NewOffset"]
 
-AnyGroup = Group | ConsumerGroup | ShareGroup | StreamsGroup
+AssignedGroup = ConsumerGroup | ShareGroup | StreamsGroup
+"""A group to whose members the broker assigns; see `tables`."""
+
+AnyGroup = Group | AssignedGroup
 """A group of any kind: all have members, offsets and a deadline."""
+
+A = TypeVar("A", ConsumerGroup, ShareGroup, StreamsGroup)
 
 NewOffset = tuple[str, int, int, int, int, str]
 """What is to be committed: topic, partition, offset, leader epoch, commit timestamp (-1: now), metadata."""
@@ -66,6 +63,22 @@ NewOffset = tuple[str, int, int, int, int, str]
 RECORDS_OF_A_BATCH = 500
 """How many records of a consumer group go into one batch: a group of thousands of members fills several, each far
 below the size limit of a topic."""
+
+
+class _Kind(NamedTuple):
+    """How a kind of assigned group is stored; without `epoch` there is no group."""
+
+    group: type[AssignedGroup]
+    records: PartRecords[Any, Any]
+    epoch: Part | SharePart | StreamsPart
+
+
+KINDS = (
+    _Kind(ConsumerGroup, CONSUMER_RECORDS, Part.EPOCH),
+    _Kind(ShareGroup, SHARE_RECORDS, SharePart.EPOCH),
+    _Kind(StreamsGroup, STREAMS_RECORDS, StreamsPart.EPOCH),
+)
+RECORDS = {kind.group: kind.records for kind in KINDS}
 
 
 class GroupShard(Shard):
@@ -100,17 +113,9 @@ class GroupShard(Shard):
         group = self.groups[group_id] = Group(group_id, self._config)
         return group
 
-    def new_consumer_group(self, group_id: str) -> ConsumerGroup:
-        """A new consumer group; it is there when it is put."""
-        return ConsumerGroup(group_id, self._limits, self._topics)
-
-    def new_share_group(self, group_id: str) -> ShareGroup:
-        """A new share group; it is there when it is put."""
-        return ShareGroup(group_id, self._limits, self._topics)
-
-    def new_streams_group(self, group_id: str) -> StreamsGroup:
-        """A new streams group; it is there when it is put."""
-        return StreamsGroup(group_id, self._limits, self._topics)
+    def new(self, kind: type[A], group_id: str) -> A:
+        """A new group to whose members the broker assigns; it is there when it is put."""
+        return kind(group_id, self._limits, self._topics)
 
     # Loading
 
@@ -140,12 +145,7 @@ class GroupShard(Shard):
             return
         subject = decode_key(key)
         if subject is None:
-            if (of_consumer_group := decode_consumer_record(key, value)) is not None:
-                self._apply_consumer_record(of_consumer_group)
-            elif (of_share_group := decode_share_record(key, value)) is not None:
-                self._apply_share_record(of_share_group)
-            elif (of_streams_group := decode_streams_record(key, value)) is not None:
-                self._apply_streams_record(of_streams_group)
+            self._apply_part(key, value)
             return
         group = self.groups.get(subject.group)
         if isinstance(subject, OffsetCommitKey):
@@ -164,38 +164,24 @@ class GroupShard(Shard):
             if group is not None:
                 restored.offsets = group.offsets
 
-    def _apply_consumer_record(self, record: ConsumerRecord) -> None:
-        group = self.groups.get(record.group_id)
-        if not isinstance(group, ConsumerGroup):
-            if record.value is None:
+    def _apply_part(self, key: bytes, value: bytes | None) -> None:
+        """Apply a record of a group to whose members the broker assigns; others are passed over."""
+        for kind in KINDS:
+            record = kind.records.decode(key, value)
+            if record is not None:
+                self._put_part(kind, record)
                 return
-            offsets = None if group is None else group.offsets
-            group = self.groups[record.group_id] = self.new_consumer_group(record.group_id)
-            group.offsets = offsets or group.offsets
-        group.tables.put(record.part, record.name, record.value)
-        if record.part is Part.EPOCH and record.value is None:
-            self._forget(group)
 
-    def _apply_share_record(self, record: ShareRecord) -> None:
+    def _put_part(self, kind: _Kind, record: PartRecord[Any, Any]) -> None:
         group = self.groups.get(record.group_id)
-        if not isinstance(group, ShareGroup):
+        if not isinstance(group, kind.group):
             if record.value is None:
                 return
-            group = self.groups[record.group_id] = self.new_share_group(record.group_id)
+            former, group = group, kind.group(record.group_id, self._limits, self._topics)
+            group.offsets = group.offsets if former is None else former.offsets
+            self.groups[record.group_id] = group
         group.tables.put(record.part, record.name, record.value)
-        if record.part is SharePart.EPOCH and record.value is None:
-            del self.groups[record.group_id]
-
-    def _apply_streams_record(self, record: StreamsRecord) -> None:
-        group = self.groups.get(record.group_id)
-        if not isinstance(group, StreamsGroup):
-            if record.value is None:
-                return
-            offsets = None if group is None else group.offsets
-            group = self.groups[record.group_id] = self.new_streams_group(record.group_id)
-            group.offsets = offsets or group.offsets
-        group.tables.put(record.part, record.name, record.value)
-        if record.part is StreamsPart.EPOCH and record.value is None:
+        if record.part is kind.epoch and record.value is None:
             self._forget(group)
 
     def _forget(self, group: AnyGroup) -> None:
@@ -222,7 +208,7 @@ class GroupShard(Shard):
         expire_ms = -1 if retention_time_ms < 0 else now_ms + retention_time_ms
         record_offset = self.partition.log.log_end_offset
         commits: list[Commit] = []
-        records: list[tuple[bytes, bytes | None]] = []
+        records: list[StoredRecord] = []
         for topic, index, offset, leader_epoch, timestamp_ms, metadata in offsets:
             time_ms = now_ms if timestamp_ms < 0 else timestamp_ms
             committed = CommittedOffset(offset, leader_epoch, metadata, time_ms, expire_ms, record_offset)
@@ -242,40 +228,25 @@ class GroupShard(Shard):
 
     def put_offsets(self, group_id: str, commits: Sequence[Commit]) -> None:
         """Make commits visible; a group that is not there comes to be."""
-        group = self.groups.get(group_id) or self.create(group_id)
+        put = (self.groups.get(group_id) or self.create(group_id)).offsets.put
         for topic, index, committed in commits:
-            group.offsets.put(topic, index, committed)
+            put(topic, index, committed)
 
     def append_group(self, group: Group, store: Store) -> int:
         """Append what a group wants stored; give the offset."""
         group.state_timestamp_ms = self._clock.now_ms()
         return self.append_records([(group_key(group.group_id), group_value(store, group.state_timestamp_ms))])
 
-    def append_changes(self, group: ConsumerGroup, changes: Sequence[Change]) -> int:
-        """Append the changes of a consumer group; give the offset of the last record."""
-        return self._append_all([consumer_record(group.group_id, change) for change in changes])
+    def append_changes(
+        self, group: AssignedGroup, changes: Sequence[Change[Any, Any]], *, replaced: Group | None = None
+    ) -> int:
+        """Append the changes of a group, which is there from now on; give the offset of the last record.
 
-    def append_share_changes(self, group: ShareGroup, changes: Sequence[ShareChange]) -> int:
-        """Append the changes of a share group, which is there from now on; give the offset of the last record."""
-        last_offset = self._append_all([share_record(group.group_id, change) for change in changes])
-        self.groups[group.group_id] = group
-        return last_offset
-
-    def append_streams_changes(self, group: StreamsGroup, changes: Sequence[StreamsChange]) -> int:
-        """Append the changes of a streams group; give the offset of the last record."""
-        return self._append_all([streams_record(group.group_id, change) for change in changes])
-
-    def put_streams_group(self, group: StreamsGroup, changes: Sequence[StreamsChange], classic: Group | None) -> int:
-        """Append what a new streams group is made of, and let it be, in the place of `classic` if that is there."""
-        records = [] if classic is None else [(group_key(group.group_id), None)]
-        last_offset = self._append_all([*records, *(streams_record(group.group_id, change) for change in changes)])
-        self.groups[group.group_id] = group
-        return last_offset
-
-    def put_consumer_group(self, group: ConsumerGroup, changes: Sequence[Change], classic: Group | None) -> int:
-        """Append what a new consumer group is made of, and let it be, in the place of `classic` if that is there."""
-        records = [] if classic is None else [(group_key(group.group_id), None)]
-        last_offset = self._append_all([*records, *(consumer_record(group.group_id, change) for change in changes)])
+        It may take the place of a classic group.
+        """
+        records: list[StoredRecord] = [] if replaced is None else [(group_key(group.group_id), None)]
+        encode = RECORDS[type(group)].encode
+        last_offset = self._append_all([*records, *(encode(group.group_id, change) for change in changes)])
         self.groups[group.group_id] = group
         return last_offset
 
@@ -301,7 +272,7 @@ class GroupShard(Shard):
 
     def remove_group(self, group: AnyGroup) -> int:
         """Append that a group and its offsets are forgotten, and forget them; give the offset of the last record."""
-        records: list[tuple[bytes, bytes | None]] = [
+        records: list[StoredRecord] = [
             (offset_key(group.group_id, topic, index), None) for topic, index in group.offsets.partitions()
         ]
         if isinstance(group, Group):
@@ -313,7 +284,7 @@ class GroupShard(Shard):
         del self.groups[group.group_id]
         return last_offset
 
-    def _append_all(self, records: Sequence[tuple[bytes, bytes | None]]) -> int:
+    def _append_all(self, records: Sequence[StoredRecord]) -> int:
         """Append any number of records; give the offset of the last one."""
         last_offset = -1
         for start in range(0, len(records), RECORDS_OF_A_BATCH):
@@ -321,8 +292,8 @@ class GroupShard(Shard):
         return last_offset
 
 
-def _tombstones(group: ConsumerGroup | ShareGroup | StreamsGroup) -> list[tuple[bytes, bytes | None]]:
-    """The records that delete a group that has records of its own kind."""
+def _tombstones(group: AssignedGroup) -> list[StoredRecord]:
+    """The records that delete a group."""
     if isinstance(group, ShareGroup):
         return share_tombstones(group)
     return streams_tombstones(group) if isinstance(group, StreamsGroup) else consumer_tombstones(group)

@@ -23,8 +23,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from odradek.groups.assignors import Assignment
-from odradek.groups.consumer_group import Now
-from odradek.groups.consumer_state import GroupEpoch, TargetEpoch
 from odradek.groups.offsets import GroupOffsets
 from odradek.groups.share_assignor import NAME, assign
 from odradek.groups.share_state import (
@@ -36,7 +34,9 @@ from odradek.groups.share_state import (
     ShareTables,
     TopicStates,
 )
-from odradek.groups.subscriptions import Topics, metadata_hash
+from odradek.groups.subscriptions import SubscribedTopics, Topics
+from odradek.groups.tables import GroupEpoch, TargetEpoch
+from odradek.groups.timers import MemberTimers, Now, Timer
 from odradek_protocol.errors import BrokerError, Error
 
 __all__ = ["ShareGroup", "ShareGroupLimits", "ShareGroupState", "ShareHeartbeat", "ShareHeartbeatResult"]
@@ -95,14 +95,11 @@ class ShareGroup:
         self.offsets = GroupOffsets()
         """Share groups commit nothing; it stays empty."""
         self.tables = ShareTables()
-        self.deadline = math.inf
-        """When to ask who is `due`; nobody is before."""
+        self.timers = MemberTimers()
         self.is_dead = False
         self._limits = limits
         self._topics = topics
-        self._revision = -1
-        """The revision of the topics that the group has been compared with."""
-        self._sessions: dict[str, float] = {}
+        self._subscribed = SubscribedTopics(self.tables.subscribers, topics)
         self._begun: dict[tuple[bytes, int], float] = {}
         """When the share coordinator was asked to begin with a partition."""
 
@@ -153,7 +150,7 @@ class ShareGroup:
         """These changes are not to be: have everything as it was, and look at the topics anew."""
         if changes:
             self.tables.undo(changes)
-            self._revision = -1
+            self._subscribed.look_anew()
 
     def leave(self, member_id: str) -> ShareHeartbeatResult:
         """The last ShareGroupHeartbeat of a member. UNKNOWN_MEMBER_ID."""
@@ -166,7 +163,6 @@ class ShareGroup:
         for member_id in member_ids:
             for part in (SharePart.CURRENT, SharePart.TARGET, SharePart.MEMBER):
                 self.tables.change(part, member_id, None)
-            self._sessions.pop(member_id, None)
         if member_ids:
             self._raise_epoch(force=True)
 
@@ -211,11 +207,14 @@ class ShareGroup:
 
     # Time
 
+    @property
+    def deadline(self) -> float:
+        """When to ask who is `due`; nobody is before."""
+        return self.timers.deadline
+
     def due(self, now: Now) -> list[str]:
         """The members whose session is over. Makes `deadline` exact, as if they were gone."""
-        overdue = [member_id for member_id, until in self._sessions.items() if until <= now.at]
-        self.deadline = min((until for until in self._sessions.values() if until > now.at), default=math.inf)
-        return overdue
+        return self.timers.due(self.members, now)
 
     def resume(self, now: Now) -> None:
         """Start the sessions of a group that was loaded."""
@@ -225,14 +224,12 @@ class ShareGroup:
     def kill(self) -> None:
         """The group is deleted or moves away."""
         self.is_dead = True
-        self._sessions.clear()
-        self.deadline = math.inf
+        self.timers.clear()
 
     # Inside
 
     def _extend_session(self, member_id: str, now: Now) -> None:
-        until = self._sessions[member_id] = now.at + self._limits.share_session_timeout_ms(self.group_id) / 1000
-        self.deadline = min(self.deadline, until)
+        self.timers.start(Timer.SESSION, member_id, self._limits.share_session_timeout_ms(self.group_id), now)
 
     def _known(self, member_id: str) -> ShareMember:
         member = self.members.get(member_id)
@@ -263,16 +260,15 @@ class ShareGroup:
         """Raise the epoch where the subscriptions, their topics, or the partitions with a state are others."""
         tables = self.tables
         force = force or (tables.target_epoch.epoch >= tables.epoch.epoch and self._has_unassigned())
-        if force or self._revision != self._topics.revision:
-            self._revision = self._topics.revision
+        if self._subscribed.note_topics() or force:
             return self._raise_epoch(force=force)
         return False
 
     def _raise_epoch(self, *, force: bool) -> bool:
-        epoch, digest = self.tables.epoch, metadata_hash(self.tables.subscribers, self._topics)
-        raised = force or epoch.metadata_hash != digest
+        epoch, metadata_hash = self.tables.epoch, self._subscribed.metadata_hash()
+        raised = force or epoch.metadata_hash != metadata_hash
         if raised:
-            self.tables.change(SharePart.EPOCH, "", GroupEpoch(epoch.epoch + 1, digest))
+            self.tables.change(SharePart.EPOCH, "", GroupEpoch(epoch.epoch + 1, metadata_hash))
         return raised
 
     def _has_unassigned(self) -> bool:
@@ -293,11 +289,11 @@ class ShareGroup:
     def _maybe_assign(self, now: Now) -> None:
         """Make a new target, unless the last one is too young."""
         tables = self.tables
-        made_ms = tables.target_epoch.timestamp_ms
-        interval_ms = self._limits.share_assignment_interval_ms(self.group_id)
-        if made_ms and interval_ms and 0 <= now.wall_ms - made_ms < interval_ms:
+        if tables.target_epoch.was_made_within(self._limits.share_assignment_interval_ms(self.group_id), now.wall_ms):
             return
-        subscriptions = {member_id: self._topic_ids(member) for member_id, member in tables.members.items()}
+        subscriptions = {
+            member_id: self._subscribed.ids(member.topic_names) for member_id, member in tables.members.items()
+        }
         assignable = {topic_id: partitions for topic_id, (_, partitions) in tables.topics.initialized.items()}
         for member_id, target in assign(subscriptions, tables.targets, assignable).items():
             if target != tables.targets.get(member_id):
@@ -309,16 +305,12 @@ class ShareGroup:
         target_epoch = self.tables.target_epoch.epoch
         if current.epoch == target_epoch and not force:
             return current
-        subscribed = self._topic_ids(member)
+        subscribed = self._subscribed.ids(member.topic_names)
         target = self.tables.targets.get(member.member_id, {})
         assigned = {topic_id: partitions for topic_id, partitions in target.items() if topic_id in subscribed}
         if current.epoch == target_epoch:
             return replace(current, assigned=assigned)
         return ShareCurrent(target_epoch, current.epoch, assigned)
-
-    def _topic_ids(self, member: ShareMember) -> frozenset[bytes]:
-        topics = self._topics.topics
-        return frozenset(topics[name].topic_id for name in member.topic_names if name in topics)
 
 
 def _told(member: ShareMember, request: ShareHeartbeat) -> ShareMember:

@@ -72,7 +72,7 @@ class ShareMembership(Membership):
         if group_id not in shard.groups:
             if request.member_epoch != 0:
                 raise BrokerError(Error.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
-            group = shard.new_share_group(group_id)
+            group = shard.new(ShareGroup, group_id)
         else:
             group = self._share_group(shard, group_id)
         result = group.heartbeat(request, self._now())
@@ -103,7 +103,7 @@ class ShareMembership(Membership):
             raise BrokerError(Error.INVALID_GROUP_ID, "The group id is invalid.")
         shard = self._shard(group_id)
         is_new = group_id not in shard.groups
-        group = shard.new_share_group(group_id) if is_new else self._share_group(shard, group_id)
+        group = shard.new(ShareGroup, group_id) if is_new else self._share_group(shard, group_id)
         if group.members:
             raise BrokerError(Error.NON_EMPTY_GROUP, "The group is not empty.")
         results: dict[tuple[str, int], BrokerError | None] = {}

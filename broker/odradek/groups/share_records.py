@@ -9,48 +9,26 @@ key (its version is the kind)                        value, version 0
 15  ShareGroupStatePartitionMetadata (group)         the partitions of which there is a state
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, cast
+from collections.abc import Iterable
 
 from odradek.groups.assignors import Assignment
-from odradek.groups.consumer_state import GroupEpoch, TargetEpoch
+from odradek.groups.part_records import PartKind, PartRecords, StoredRecord
 from odradek.groups.share_group import ShareGroup
 from odradek.groups.share_state import (
     NamedPartitions,
-    ShareChange,
     ShareCurrent,
     ShareMember,
     SharePart,
     SharePartValue,
     TopicStates,
 )
-from odradek_protocol.errors import BrokerError, Error, ProtocolError
+from odradek.groups.tables import GroupEpoch, TargetEpoch
 from odradek_protocol.internal import share_group as stored
-from odradek_protocol.internal.versioned import decode_versioned, encode_versioned, read_version
 
-__all__ = ["ShareRecord", "decode_share_record", "share_record", "share_tombstones"]
+__all__ = ["SHARE_RECORDS", "share_tombstones"]
 
-VALUE_VERSION = 0
 STABLE = 1
 """The state of every member of a share group; what consumer groups have beside it, share groups do without."""
-
-
-class ShareRecord(NamedTuple):
-    """What a record is about."""
-
-    group_id: str
-    part: SharePart
-    name: str
-    value: SharePartValue | None
-
-
-class _Kind(NamedTuple):
-    part: SharePart
-    key: Any
-    of_member: bool
-    value: Any
-    encode: Callable[[Any], object]
-    decode: Callable[[str, Any], SharePartValue]
 
 
 def _encode_member(member: ShareMember) -> object:
@@ -120,75 +98,60 @@ def _decode_topics(_: str, value: stored.ShareGroupStatePartitionMetadataValue) 
     )
 
 
-KINDS = (
-    _Kind(
-        SharePart.MEMBER,
-        stored.ShareGroupMemberMetadataKey,
-        True,
-        stored.ShareGroupMemberMetadataValue,
-        _encode_member,
-        _decode_member,
-    ),
-    _Kind(
-        SharePart.EPOCH,
-        stored.ShareGroupMetadataKey,
-        False,
-        stored.ShareGroupMetadataValue,
-        lambda epoch: stored.ShareGroupMetadataValue(epoch=epoch.epoch, metadata_hash=epoch.metadata_hash),
-        lambda _, value: GroupEpoch(value.epoch, value.metadata_hash),
-    ),
-    _Kind(
-        SharePart.TARGET_EPOCH,
-        stored.ShareGroupTargetAssignmentMetadataKey,
-        False,
-        stored.ShareGroupTargetAssignmentMetadataValue,
-        lambda target: stored.ShareGroupTargetAssignmentMetadataValue(
-            assignment_epoch=target.epoch, assignment_timestamp=target.timestamp_ms
+SHARE_RECORDS: PartRecords[SharePart, SharePartValue] = PartRecords(
+    (
+        PartKind(
+            SharePart.MEMBER,
+            stored.ShareGroupMemberMetadataKey,
+            stored.ShareGroupMemberMetadataValue,
+            _encode_member,
+            _decode_member,
+            name_field="member_id",
         ),
-        lambda _, value: TargetEpoch(value.assignment_epoch, value.assignment_timestamp),
-    ),
-    _Kind(
-        SharePart.TARGET,
-        stored.ShareGroupTargetAssignmentMemberKey,
-        True,
-        stored.ShareGroupTargetAssignmentMemberValue,
-        lambda target: stored.ShareGroupTargetAssignmentMemberValue(topic_partitions=_encode_assignment(target)),
-        lambda _, value: _decode_assignment(value.topic_partitions),
-    ),
-    _Kind(
-        SharePart.CURRENT,
-        stored.ShareGroupCurrentMemberAssignmentKey,
-        True,
-        stored.ShareGroupCurrentMemberAssignmentValue,
-        _encode_current,
-        _decode_current,
-    ),
-    _Kind(
-        SharePart.TOPICS,
-        stored.ShareGroupStatePartitionMetadataKey,
-        False,
-        stored.ShareGroupStatePartitionMetadataValue,
-        _encode_topics,
-        _decode_topics,
-    ),
+        PartKind(
+            SharePart.EPOCH,
+            stored.ShareGroupMetadataKey,
+            stored.ShareGroupMetadataValue,
+            lambda epoch: stored.ShareGroupMetadataValue(epoch=epoch.epoch, metadata_hash=epoch.metadata_hash),
+            lambda _, value: GroupEpoch(value.epoch, value.metadata_hash),
+        ),
+        PartKind(
+            SharePart.TARGET_EPOCH,
+            stored.ShareGroupTargetAssignmentMetadataKey,
+            stored.ShareGroupTargetAssignmentMetadataValue,
+            lambda target: stored.ShareGroupTargetAssignmentMetadataValue(
+                assignment_epoch=target.epoch, assignment_timestamp=target.timestamp_ms
+            ),
+            lambda _, value: TargetEpoch(value.assignment_epoch, value.assignment_timestamp),
+        ),
+        PartKind(
+            SharePart.TARGET,
+            stored.ShareGroupTargetAssignmentMemberKey,
+            stored.ShareGroupTargetAssignmentMemberValue,
+            lambda target: stored.ShareGroupTargetAssignmentMemberValue(topic_partitions=_encode_assignment(target)),
+            lambda _, value: _decode_assignment(value.topic_partitions),
+            name_field="member_id",
+        ),
+        PartKind(
+            SharePart.CURRENT,
+            stored.ShareGroupCurrentMemberAssignmentKey,
+            stored.ShareGroupCurrentMemberAssignmentValue,
+            _encode_current,
+            _decode_current,
+            name_field="member_id",
+        ),
+        PartKind(
+            SharePart.TOPICS,
+            stored.ShareGroupStatePartitionMetadataKey,
+            stored.ShareGroupStatePartitionMetadataValue,
+            _encode_topics,
+            _decode_topics,
+        ),
+    )
 )
-BY_PART = {kind.part: kind for kind in KINDS}
-BY_KEY_VERSION: Mapping[int, _Kind] = {kind.key.VERSIONS[0]: kind for kind in KINDS}
 
 
-def share_record(group_id: str, change: ShareChange) -> tuple[bytes, bytes | None]:
-    """The key and the value of a change. INVALID_REQUEST for text that they cannot hold."""
-    kind = BY_PART[change.part]
-    names = {"member_id": change.name} if kind.of_member else {}
-    try:
-        key = encode_versioned(kind.key(group_id=group_id, **names), kind.key.VERSIONS[0])
-        value = None if change.value is None else encode_versioned(kind.encode(change.value), VALUE_VERSION)
-    except ProtocolError as error:
-        raise BrokerError(Error.INVALID_REQUEST, str(error)) from error
-    return key, value
-
-
-def share_tombstones(group: ShareGroup) -> list[tuple[bytes, bytes | None]]:
+def share_tombstones(group: ShareGroup) -> list[StoredRecord]:
     """The records that delete a group."""
     members = group.members
     parts = [(SharePart.CURRENT, member_id) for member_id in members]
@@ -196,15 +159,4 @@ def share_tombstones(group: ShareGroup) -> list[tuple[bytes, bytes | None]]:
     parts.append((SharePart.TARGET_EPOCH, ""))
     parts += [(SharePart.MEMBER, member_id) for member_id in members]
     parts += [(SharePart.TOPICS, ""), (SharePart.EPOCH, "")]
-    return [share_record(group.group_id, ShareChange(part, name, None)) for part, name in parts]
-
-
-def decode_share_record(key: bytes | memoryview, value: bytes | memoryview | None) -> ShareRecord | None:
-    """What a record tells of a share group; None when it is about something else. ProtocolError when it is none."""
-    kind = BY_KEY_VERSION.get(read_version(key))
-    if kind is None:
-        return None
-    subject = decode_versioned(kind.key, key)
-    name = cast(str, subject.member_id) if kind.of_member else ""
-    decoded = None if value is None else kind.decode(name, decode_versioned(kind.value, value))
-    return ShareRecord(subject.group_id, kind.part, name, decoded)
+    return SHARE_RECORDS.tombstones(group.group_id, parts)

@@ -1,18 +1,24 @@
-"""What a share group consists of, as it is stored: each kind of thing is a `SharePart`, kept in one record.
-
-The tables have what the records have: loading puts record after record into them, and a request puts changes into them
-that become records. Changes are kept until they are taken, so that they can be undone when the log does not take them.
-"""
+"""What a share group consists of, as it is stored: each kind of thing is a `SharePart`, kept in one record."""
 
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 from odradek.groups.assignors import Assignment
-from odradek.groups.consumer_state import GroupEpoch, TargetEpoch
+from odradek.groups.tables import FIRST_EPOCH, NO_TARGET, Change, GroupEpoch, Tables, TargetEpoch, count
 
-__all__ = ["NEW_MEMBER", "ShareChange", "ShareCurrent", "ShareMember", "SharePart", "ShareTables", "TopicStates"]
+__all__ = [
+    "NEW_MEMBER",
+    "NamedPartitions",
+    "ShareChange",
+    "ShareCurrent",
+    "ShareMember",
+    "SharePart",
+    "SharePartValue",
+    "ShareTables",
+    "TopicStates",
+]
 
 
 class SharePart(enum.Enum):
@@ -117,23 +123,14 @@ def _reduced(one: NamedPartitions, other: NamedPartitions) -> NamedPartitions:
     return left
 
 
+NO_TOPICS = TopicStates()
+
 SharePartValue = GroupEpoch | ShareMember | TargetEpoch | Assignment | ShareCurrent | TopicStates
 
-
-@dataclass(slots=True, frozen=True)
-class ShareChange:
-    """One record to be: `value` in the place of `before`, None where there is nothing.
-
-    `name` is the member id; empty for what a group has one of.
-    """
-
-    part: SharePart
-    name: str
-    value: SharePartValue | None
-    before: SharePartValue | None = None
+ShareChange = Change[SharePart, SharePartValue]
 
 
-class ShareTables:
+class ShareTables(Tables[SharePart, SharePartValue]):
     """What is stored of one group."""
 
     def __init__(self) -> None:
@@ -142,66 +139,37 @@ class ShareTables:
         self.targets: dict[str, Assignment] = {}
         self.subscribers: dict[str, int] = {}
         """How many members subscribe to each topic."""
-        self._single: dict[str, Any] = {}
-        self._changes: list[ShareChange] = []
+        super().__init__(
+            SharePart,
+            {SharePart.MEMBER: self.members, SharePart.CURRENT: self.currents, SharePart.TARGET: self.targets},
+        )
 
     @property
     def epoch(self) -> GroupEpoch:
         """The epoch of the group."""
-        return cast(GroupEpoch, self._single.get(SharePart.EPOCH.name, GroupEpoch()))
+        return self.one(SharePart.EPOCH, FIRST_EPOCH)
 
     @property
     def target_epoch(self) -> TargetEpoch:
         """The epoch of the target assignment."""
-        return cast(TargetEpoch, self._single.get(SharePart.TARGET_EPOCH.name, TargetEpoch()))
+        return self.one(SharePart.TARGET_EPOCH, NO_TARGET)
 
     @property
     def topics(self) -> TopicStates:
         """The partitions of which there is a state."""
-        return cast(TopicStates, self._single.get(SharePart.TOPICS.name, TopicStates()))
+        return self.one(SharePart.TOPICS, NO_TOPICS)
 
     def current(self, member_id: str) -> ShareCurrent:
         """What a member has."""
         return self.currents.get(member_id, NEW_MEMBER)
 
-    def change(self, part: SharePart, name: str, value: SharePartValue | None) -> None:
-        """Put a value in its place, None to delete, and remember that it has to be stored."""
-        self._changes.append(ShareChange(part, name, value, self.put(part, name, value)))
-
-    def take_changes(self) -> list[ShareChange]:
-        """What is to be stored, in order; it is the caller's from now on."""
-        taken, self._changes = self._changes, []
-        return taken
-
-    def undo(self, changes: list[ShareChange]) -> None:
-        """The log did not take these changes: have everything as it was."""
-        for change in reversed(changes):
-            self.put(change.part, change.name, change.before)
-
-    def put(self, part: SharePart, name: str, value: SharePartValue | None) -> SharePartValue | None:
-        """Put a value in its place, as a record tells; give what was there."""
-        tables: dict[SharePart, dict[str, Any]] = {
-            SharePart.MEMBER: self.members,
-            SharePart.CURRENT: self.currents,
-            SharePart.TARGET: self.targets,
-        }
-        table = tables.get(part)
-        if table is None:
-            table, name = self._single, part.name
-        before: SharePartValue | None = table.get(name)
-        if value is None:
-            table.pop(name, None)
-        else:
-            table[name] = value
+    def _replaced(
+        self, part: SharePart, _: str, before: SharePartValue | None, value: SharePartValue | None, /
+    ) -> None:
         if part is SharePart.MEMBER:
             self._count(cast(ShareMember | None, before), -1)
             self._count(cast(ShareMember | None, value), 1)
-        return before
 
     def _count(self, member: ShareMember | None, by: int) -> None:
         for topic in () if member is None else member.topic_names:
-            count = self.subscribers.get(topic, 0) + by
-            if count:
-                self.subscribers[topic] = count
-            else:
-                del self.subscribers[topic]
+            count(self.subscribers, topic, by)

@@ -28,8 +28,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from odradek.groups.consumer_group import FIRST_COMMIT_OF_CONSUMER_PROTOCOL, Now
-from odradek.groups.consumer_state import MemberState, TargetEpoch
+from odradek.groups.consumer_group import FIRST_COMMIT_OF_CONSUMER_PROTOCOL
+from odradek.groups.consumer_state import MemberState
 from odradek.groups.offsets import GroupOffsets
 from odradek.groups.streams_assignor import NAME, Work, assign
 from odradek.groups.streams_reconciliation import reconcile
@@ -46,7 +46,9 @@ from odradek.groups.streams_state import (
 from odradek.groups.streams_tasks import Held, Role, Task, Tasks, by_subtopology
 from odradek.groups.streams_topics import ConfiguredTopology, Status, StatusCode, configure
 from odradek.groups.streams_topology import InternalTopic, Topology
-from odradek.groups.subscriptions import Topics, metadata_hash
+from odradek.groups.subscriptions import SubscribedTopics, Topics
+from odradek.groups.tables import TargetEpoch
+from odradek.groups.timers import MemberTimers, Now, Timer
 from odradek_protocol.errors import BrokerError, Error
 
 __all__ = [
@@ -146,8 +148,6 @@ class StreamsGroup:
         self.group_id = group_id
         self.offsets = GroupOffsets()
         self.tables = StreamsTables()
-        self.deadline = math.inf
-        """When to ask what is due; nothing is before."""
         self.is_dead = False
         self._limits = limits
         self._topics = topics
@@ -155,8 +155,7 @@ class StreamsGroup:
         """The topology that was configured last, with which revision of the topics, and what came of it."""
         self._metadata_hash = 0
         """A number for the topics of that topology."""
-        self._sessions: dict[str, float] = {}
-        self._revocations: dict[str, float] = {}
+        self._timers = MemberTimers()
         self._delayed_until: float | None = None
         """Until when a group that begins waits for members."""
         self._shut_down_by: str | None = None
@@ -197,6 +196,11 @@ class StreamsGroup:
         topology = self.tables.topology
         return topology is not None and topology.epoch == self.tables.epoch.validated_topology
 
+    @property
+    def deadline(self) -> float:
+        """When to ask what is due; nothing is before."""
+        return min(self._timers.deadline, math.inf if self._delayed_until is None else self._delayed_until)
+
     def consumes(self, topic: str) -> bool:
         """Whether members read a topic."""
         topology = self.tables.topology
@@ -207,7 +211,7 @@ class StreamsGroup:
         revision = self._topics.revision
         if self._configured is None or self._configured[:2] != (topology, revision):
             self._configured = topology, revision, configure(topology, self._topics)
-            self._metadata_hash = metadata_hash(topology.required_topics, self._topics)
+            self._metadata_hash = SubscribedTopics(topology.required_topics, self._topics).metadata_hash()
         return self._configured[2]
 
     # Requests
@@ -349,7 +353,6 @@ class StreamsGroup:
         delay_ms = self._limits.streams_initial_rebalance_delay_ms(self.group_id)
         if delay_ms and self._delayed_until is None:
             self._delayed_until = now.at + delay_ms / 1000
-            self.deadline = min(self.deadline, self._delayed_until)
 
     # Assignment
 
@@ -363,9 +366,8 @@ class StreamsGroup:
             self._delayed_until = None
         if tables.target_epoch.epoch >= tables.epoch.epoch:
             return None
-        made_ms = tables.target_epoch.timestamp_ms
         interval_ms = self._limits.streams_assignment_interval_ms(self.group_id)
-        if made_ms and interval_ms and 0 <= now.wall_ms - made_ms < interval_ms:
+        if tables.target_epoch.was_made_within(interval_ms, now.wall_ms):
             text = "Assignment delayed due to the configured assignment interval."
             return Status(StatusCode.ASSIGNMENT_DELAYED, text)
         work = {}
@@ -492,18 +494,7 @@ class StreamsGroup:
 
     def due(self, now: Now) -> list[str]:
         """The members whose time is up. Makes `deadline` exact, as if they were gone."""
-        overdue: dict[str, None] = {}
-        times = [math.inf if self._delayed_until is None else self._delayed_until]
-        for running in (self._sessions, self._revocations):
-            for member_id, until in list(running.items()):
-                if member_id not in self.members:
-                    del running[member_id]
-                elif until <= now.at:
-                    overdue[member_id] = None
-                else:
-                    times.append(until)
-        self.deadline = min(times)
-        return list(overdue)
+        return self._timers.due(self.members, now)
 
     def resume(self, now: Now) -> None:
         """Start the deadlines of a group that was loaded."""
@@ -514,22 +505,18 @@ class StreamsGroup:
     def kill(self) -> None:
         """The group is deleted or moves away."""
         self.is_dead = True
-        self._sessions.clear()
-        self._revocations.clear()
+        self._timers.clear()
         self._delayed_until = None
-        self.deadline = math.inf
 
     def _extend_session(self, member_id: str, now: Now) -> None:
-        until = self._sessions[member_id] = now.at + self._limits.streams_session_timeout_ms(self.group_id) / 1000
-        self.deadline = min(self.deadline, until)
+        self._timers.start(Timer.SESSION, member_id, self._limits.streams_session_timeout_ms(self.group_id), now)
 
     def _await_revocation(self, member: StreamsMember, current: StreamsCurrent, now: Now) -> None:
         """Have a member fenced that does not give up in time what it was asked to."""
         if current.state is MemberState.UNREVOKED_PARTITIONS:
-            until = self._revocations[member.member_id] = now.at + member.rebalance_timeout_ms / 1000
-            self.deadline = min(self.deadline, until)
+            self._timers.start(Timer.REVOCATION, member.member_id, member.rebalance_timeout_ms, now)
         else:
-            self._revocations.pop(member.member_id, None)
+            self._timers.end(Timer.REVOCATION, member.member_id)
 
 
 def _told(member: StreamsMember, request: StreamsHeartbeat) -> StreamsMember:

@@ -75,12 +75,12 @@ class StreamsMembership(ShareMembership):
         self, shard: GroupShard, group_id: str, classic: Group | None, request: StreamsHeartbeat
     ) -> tuple[StreamsHeartbeatResult, Written | None]:
         """A member comes to a group that is not there, or has no members and speaks the classic protocol so far."""
-        group = shard.new_streams_group(group_id)
+        group = shard.new(StreamsGroup, group_id)
         if classic is not None:
             group.offsets = classic.offsets
         result = group.heartbeat(request, self._now())
         with answering(APPEND_ERRORS):
-            last_offset = shard.put_streams_group(group, group.tables.take_changes(), classic)
+            last_offset = shard.append_changes(group, group.tables.take_changes(), replaced=classic)
         if classic is not None:
             self._deadlines.forget(classic)
             classic.kill(Error.GROUP_ID_NOT_FOUND)

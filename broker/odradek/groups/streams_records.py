@@ -9,13 +9,13 @@ key (its version is the kind)                        value, version 0
 23  StreamsGroupTopology (group)                     subtopologies and their topics
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
-from odradek.groups.consumer_state import MemberState, TargetEpoch
+from odradek.groups.consumer_state import MemberState
+from odradek.groups.part_records import PartKind, PartRecords, StoredRecord
 from odradek.groups.streams_group import StreamsGroup
 from odradek.groups.streams_state import (
-    StreamsChange,
     StreamsCurrent,
     StreamsEpoch,
     StreamsMember,
@@ -24,32 +24,10 @@ from odradek.groups.streams_state import (
 )
 from odradek.groups.streams_tasks import Held, Role, Task, Tasks, by_subtopology
 from odradek.groups.streams_topology import CopartitionGroup, InternalTopic, Subtopology, Topology
-from odradek_protocol.errors import BrokerError, Error, ProtocolError
+from odradek.groups.tables import TargetEpoch
 from odradek_protocol.internal import streams_group as stored
-from odradek_protocol.internal.versioned import decode_versioned, encode_versioned, read_version
 
-__all__ = ["StreamsRecord", "decode_streams_record", "decode_topology", "streams_record", "streams_tombstones"]
-
-VALUE_VERSION = 0
-
-
-class StreamsRecord(NamedTuple):
-    """What a record is about."""
-
-    group_id: str
-    part: StreamsPart
-    name: str
-    value: StreamsPartValue | None
-
-
-class _Kind(NamedTuple):
-    part: StreamsPart
-    key: Any
-    of_member: bool
-    value: Any
-    encode: Callable[[Any], object]
-    decode: Callable[[str, Any], StreamsPartValue]
-
+__all__ = ["STREAMS_RECORDS", "decode_topology", "streams_tombstones"]
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -263,75 +241,60 @@ def _decode_epoch(_: str, value: stored.StreamsGroupMetadataValue) -> StreamsEpo
     return StreamsEpoch(value.epoch, value.metadata_hash, value.validated_topology_epoch, configs)
 
 
-KINDS = (
-    _Kind(
-        StreamsPart.EPOCH,
-        stored.StreamsGroupMetadataKey,
-        False,
-        stored.StreamsGroupMetadataValue,
-        _encode_epoch,
-        _decode_epoch,
-    ),
-    _Kind(
-        StreamsPart.MEMBER,
-        stored.StreamsGroupMemberMetadataKey,
-        True,
-        stored.StreamsGroupMemberMetadataValue,
-        _encode_member,
-        _decode_member,
-    ),
-    _Kind(
-        StreamsPart.TARGET_EPOCH,
-        stored.StreamsGroupTargetAssignmentMetadataKey,
-        False,
-        stored.StreamsGroupTargetAssignmentMetadataValue,
-        lambda target: stored.StreamsGroupTargetAssignmentMetadataValue(
-            assignment_epoch=target.epoch, assignment_timestamp=target.timestamp_ms
+STREAMS_RECORDS: PartRecords[StreamsPart, StreamsPartValue] = PartRecords(
+    (
+        PartKind(
+            StreamsPart.EPOCH,
+            stored.StreamsGroupMetadataKey,
+            stored.StreamsGroupMetadataValue,
+            _encode_epoch,
+            _decode_epoch,
         ),
-        lambda _, value: TargetEpoch(value.assignment_epoch, value.assignment_timestamp),
-    ),
-    _Kind(
-        StreamsPart.TARGET,
-        stored.StreamsGroupTargetAssignmentMemberKey,
-        True,
-        stored.StreamsGroupTargetAssignmentMemberValue,
-        _encode_target,
-        _decode_target,
-    ),
-    _Kind(
-        StreamsPart.CURRENT,
-        stored.StreamsGroupCurrentMemberAssignmentKey,
-        True,
-        stored.StreamsGroupCurrentMemberAssignmentValue,
-        _encode_current,
-        _decode_current,
-    ),
-    _Kind(
-        StreamsPart.TOPOLOGY,
-        stored.StreamsGroupTopologyKey,
-        False,
-        stored.StreamsGroupTopologyValue,
-        _encode_topology,
-        lambda _, value: decode_topology(value),
-    ),
+        PartKind(
+            StreamsPart.MEMBER,
+            stored.StreamsGroupMemberMetadataKey,
+            stored.StreamsGroupMemberMetadataValue,
+            _encode_member,
+            _decode_member,
+            name_field="member_id",
+        ),
+        PartKind(
+            StreamsPart.TARGET_EPOCH,
+            stored.StreamsGroupTargetAssignmentMetadataKey,
+            stored.StreamsGroupTargetAssignmentMetadataValue,
+            lambda target: stored.StreamsGroupTargetAssignmentMetadataValue(
+                assignment_epoch=target.epoch, assignment_timestamp=target.timestamp_ms
+            ),
+            lambda _, value: TargetEpoch(value.assignment_epoch, value.assignment_timestamp),
+        ),
+        PartKind(
+            StreamsPart.TARGET,
+            stored.StreamsGroupTargetAssignmentMemberKey,
+            stored.StreamsGroupTargetAssignmentMemberValue,
+            _encode_target,
+            _decode_target,
+            name_field="member_id",
+        ),
+        PartKind(
+            StreamsPart.CURRENT,
+            stored.StreamsGroupCurrentMemberAssignmentKey,
+            stored.StreamsGroupCurrentMemberAssignmentValue,
+            _encode_current,
+            _decode_current,
+            name_field="member_id",
+        ),
+        PartKind(
+            StreamsPart.TOPOLOGY,
+            stored.StreamsGroupTopologyKey,
+            stored.StreamsGroupTopologyValue,
+            _encode_topology,
+            lambda _, value: decode_topology(value),
+        ),
+    )
 )
-BY_PART = {kind.part: kind for kind in KINDS}
-BY_KEY_VERSION: Mapping[int, _Kind] = {kind.key.VERSIONS[0]: kind for kind in KINDS}
 
 
-def streams_record(group_id: str, change: StreamsChange) -> tuple[bytes, bytes | None]:
-    """The key and the value of a change. INVALID_REQUEST for text that they cannot hold."""
-    kind = BY_PART[change.part]
-    names = {"member_id": change.name} if kind.of_member else {}
-    try:
-        key = encode_versioned(kind.key(group_id=group_id, **names), kind.key.VERSIONS[0])
-        value = None if change.value is None else encode_versioned(kind.encode(change.value), VALUE_VERSION)
-    except ProtocolError as error:
-        raise BrokerError(Error.INVALID_REQUEST, str(error)) from error
-    return key, value
-
-
-def streams_tombstones(group: StreamsGroup) -> list[tuple[bytes, bytes | None]]:
+def streams_tombstones(group: StreamsGroup) -> list[StoredRecord]:
     """The records that delete a group."""
     members = group.members
     parts = [(StreamsPart.CURRENT, member_id) for member_id in members]
@@ -339,15 +302,4 @@ def streams_tombstones(group: StreamsGroup) -> list[tuple[bytes, bytes | None]]:
     parts.append((StreamsPart.TARGET_EPOCH, ""))
     parts += [(StreamsPart.MEMBER, member_id) for member_id in members]
     parts += [(StreamsPart.EPOCH, ""), (StreamsPart.TOPOLOGY, "")]
-    return [streams_record(group.group_id, StreamsChange(part, name, None)) for part, name in parts]
-
-
-def decode_streams_record(key: bytes | memoryview, value: bytes | memoryview | None) -> StreamsRecord | None:
-    """What a record tells of a streams group; None when it is about something else. ProtocolError when it is none."""
-    kind = BY_KEY_VERSION.get(read_version(key))
-    if kind is None:
-        return None
-    subject = decode_versioned(kind.key, key)
-    name = cast(str, subject.member_id) if kind.of_member else ""
-    decoded = None if value is None else kind.decode(name, decode_versioned(kind.value, value))
-    return StreamsRecord(subject.group_id, kind.part, name, decoded)
+    return STREAMS_RECORDS.tombstones(group.group_id, parts)

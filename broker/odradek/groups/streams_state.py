@@ -1,17 +1,13 @@
-"""What a streams group consists of, as it is stored: each kind of thing is a `StreamsPart`, kept in one record.
-
-The tables have what the records have: loading puts record after record into them, and a request puts changes into them
-that become records. Changes are kept until they are taken, so that they can be undone when the log does not take them.
-"""
+"""What a streams group consists of, as it is stored: each kind of thing is a `StreamsPart`, kept in one record."""
 
 import enum
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
-from odradek.groups.consumer_state import MemberState, TargetEpoch
+from odradek.groups.consumer_state import MemberState
 from odradek.groups.streams_tasks import Held, Task, Tasks
 from odradek.groups.streams_topology import Topology
+from odradek.groups.tables import Change, Tables, TargetEpoch
 
 __all__ = [
     "NEW_MEMBER",
@@ -105,50 +101,37 @@ INITIAL_TARGET = TargetEpoch(1)
 StreamsPartValue = StreamsEpoch | Topology | StreamsMember | TargetEpoch | Tasks | StreamsCurrent
 
 
-@dataclass(slots=True, frozen=True)
-class StreamsChange:
-    """One record to be: `value` in the place of `before`, None where there is nothing.
-
-    `name` is the member id; empty for what a group has one of.
-    """
-
-    part: StreamsPart
-    name: str
-    value: StreamsPartValue | None
-    before: StreamsPartValue | None = None
+StreamsChange = Change[StreamsPart, StreamsPartValue]
 
 
-class StreamsTables:
+class StreamsTables(Tables[StreamsPart, StreamsPartValue]):
     """What is stored of one group."""
 
     def __init__(self) -> None:
         self.members: dict[str, StreamsMember] = {}
         self.currents: dict[str, StreamsCurrent] = {}
         self.targets: dict[str, Tasks] = {}
-        self._single: dict[str, Any] = {}
-        self._tables: Mapping[StreamsPart, dict[str, Any]] = {
-            StreamsPart.MEMBER: self.members,
-            StreamsPart.CURRENT: self.currents,
-            StreamsPart.TARGET: self.targets,
-        }
         self._holders: dict[Task, list[str]] = {}
         """The members that have a task; one stands there twice that gives up what it gets again."""
-        self._changes: list[StreamsChange] = []
+        super().__init__(
+            StreamsPart,
+            {StreamsPart.MEMBER: self.members, StreamsPart.CURRENT: self.currents, StreamsPart.TARGET: self.targets},
+        )
 
     @property
     def epoch(self) -> StreamsEpoch:
         """The epoch of the group."""
-        return cast(StreamsEpoch, self._single.get(StreamsPart.EPOCH.name, StreamsEpoch()))
+        return self.one(StreamsPart.EPOCH, StreamsEpoch())
 
     @property
     def target_epoch(self) -> TargetEpoch:
         """The epoch of the target assignment."""
-        return cast(TargetEpoch, self._single.get(StreamsPart.TARGET_EPOCH.name, INITIAL_TARGET))
+        return self.one(StreamsPart.TARGET_EPOCH, INITIAL_TARGET)
 
     @property
     def topology(self) -> Topology | None:
         """What the application is made of; None before a member has told."""
-        return cast(Topology | None, self._single.get(StreamsPart.TOPOLOGY.name))
+        return self.one(StreamsPart.TOPOLOGY, None)
 
     def current(self, member_id: str) -> StreamsCurrent:
         """What a member has."""
@@ -160,41 +143,12 @@ class StreamsTables:
             self.members[member_id].process_id for member_id in self._holders.get(task, ()) if member_id in self.members
         )
 
-    # Changes
-
-    def change(self, part: StreamsPart, name: str, value: StreamsPartValue | None) -> None:
-        """Put a value in its place, None to delete, and remember that it has to be stored."""
-        self._changes.append(StreamsChange(part, name, value, self.put(part, name, value)))
-
-    @property
-    def has_changes(self) -> bool:
-        """Whether there is something to store."""
-        return bool(self._changes)
-
-    def take_changes(self) -> list[StreamsChange]:
-        """What is to be stored, in order; it is the caller's from now on."""
-        taken, self._changes = self._changes, []
-        return taken
-
-    def undo(self, changes: list[StreamsChange]) -> None:
-        """The log did not take these changes: have everything as it was."""
-        for change in reversed(changes):
-            self.put(change.part, change.name, change.before)
-
-    def put(self, part: StreamsPart, name: str, value: StreamsPartValue | None) -> StreamsPartValue | None:
-        """Put a value in its place, as a record tells; give what was there."""
-        table = self._tables.get(part)
-        if table is None:
-            table, name = self._single, part.name
-        before: StreamsPartValue | None = table.get(name)
-        if value is None:
-            table.pop(name, None)
-        else:
-            table[name] = value
+    def _replaced(
+        self, part: StreamsPart, name: str, before: StreamsPartValue | None, value: StreamsPartValue | None, /
+    ) -> None:
         if part is StreamsPart.CURRENT:
             self._release(name, cast(StreamsCurrent | None, before))
             self._hold(name, cast(StreamsCurrent | None, value))
-        return before
 
     def _hold(self, member_id: str, current: StreamsCurrent | None) -> None:
         for task in () if current is None else (*current.assigned, *current.revoking):

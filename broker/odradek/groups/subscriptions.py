@@ -1,4 +1,4 @@
-"""What the members of a consumer group subscribe to, and whether the topics behind it are what they were.
+"""What the members of a group subscribe to, and whether the topics behind it are what they were.
 
 Topics are named, or stand behind a pattern. A pattern is resolved when a member brings it, and again when topics have
 come or gone, at most every ten seconds, or when it has not been for `group.consumer.regex.refresh.interval.ms`.
@@ -13,7 +13,7 @@ from odradek.groups.consumer_tables import ConsumerTables
 from odradek.groups.pattern import PatternError, TopicPattern
 from odradek_protocol.errors import BrokerError, Error
 
-__all__ = ["PatternLimits", "Subscriptions", "Topics", "metadata_hash"]
+__all__ = ["PatternLimits", "SubscribedTopics", "Subscriptions", "Topics"]
 
 PATTERN_REFRESH_MIN_MS = 10_000
 """How long topics that come and go wait until the patterns of a group are looked at again; Kafka's constant."""
@@ -48,30 +48,53 @@ class PatternLimits(Protocol):
     def pattern_refresh_interval_ms(self) -> int: ...
 
 
-def metadata_hash(names: Iterable[str], topics: Topics) -> int:
-    """A number for those of the named topics that exist, with their ids and sizes; 0 for none.
+class SubscribedTopics:
+    """The topics that the members of a group subscribe to by name: what they were, and what they are."""
 
-    Kafka stores a hash of its own there. Where a Kafka takes a group over the two differ, and the group gets one new
-    epoch.
-    """
-    digest, found = blake2b(digest_size=8), False
-    for name in sorted(names):
-        topic = topics.topics.get(name)
-        if topic is not None:
-            found = True
-            digest.update(topic.topic_id + len(topic.partitions).to_bytes(4, "big"))
-    return int.from_bytes(digest.digest(), "big", signed=True) if found else 0
-
-
-class Subscriptions:
-    """The subscriptions in `tables`, compared with `topics`."""
-
-    def __init__(self, tables: ConsumerTables, topics: Topics, limits: PatternLimits) -> None:
-        self._tables = tables
+    def __init__(self, names: Collection[str], topics: Topics) -> None:
+        """`names` is followed as it changes."""
+        self._names = names
         self._topics = topics
-        self._limits = limits
         self._revision = -1
         """The revision of the topics that the group has been compared with."""
+
+    def note_topics(self) -> bool:
+        """Whether any topic has changed since this was asked before."""
+        changed = self._revision != self._topics.revision
+        self._revision = self._topics.revision
+        return changed
+
+    def look_anew(self) -> None:
+        """Take nothing for noted: what followed from it was undone."""
+        self._revision = -1
+
+    def metadata_hash(self) -> int:
+        """A number for the topics that the group subscribes to, with their ids and sizes; 0 for none.
+
+        Kafka stores a hash of its own there. Where a Kafka takes a group over the two differ, and the group gets one
+        new epoch.
+        """
+        digest, found = blake2b(digest_size=8), False
+        for name in sorted(self._names):
+            topic = self._topics.topics.get(name)
+            if topic is not None:
+                found = True
+                digest.update(topic.topic_id + len(topic.partitions).to_bytes(4, "big"))
+        return int.from_bytes(digest.digest(), "big", signed=True) if found else 0
+
+    def ids(self, names: Iterable[str]) -> frozenset[bytes]:
+        """The ids of topics, of those that exist."""
+        topics = self._topics.topics
+        return frozenset(topics[name].topic_id for name in names if name in topics)
+
+
+class Subscriptions(SubscribedTopics):
+    """The subscriptions in `tables`, by name and by pattern, compared with `topics`."""
+
+    def __init__(self, tables: ConsumerTables, topics: Topics, limits: PatternLimits) -> None:
+        super().__init__(tables.subscribers, topics)
+        self._tables = tables
+        self._limits = limits
         self._patterns_revision = -1
 
     def resolve(self, pattern: str, wall_ms: int) -> ResolvedPattern:
@@ -107,19 +130,10 @@ class Subscriptions:
             if pattern and pattern in self._tables.patterns and pattern not in self._tables.pattern_members:
                 self._tables.change(Part.PATTERN, pattern, None)
 
-    def note_topics(self) -> bool:
-        """Whether any topic has changed since this was asked before."""
-        changed = self._revision != self._topics.revision
-        self._revision = self._topics.revision
-        return changed
-
     def look_anew(self) -> None:
-        """Take nothing for noted: what followed from it was undone."""
-        self._revision = self._patterns_revision = -1
-
-    def metadata_hash(self) -> int:
-        """A number for the topics that the group subscribes to, with their ids and sizes; 0 for none."""
-        return metadata_hash(self._tables.subscribers, self._topics)
+        """See `SubscribedTopics`."""
+        super().look_anew()
+        self._patterns_revision = -1
 
     def topic_ids(self, member: MemberInfo) -> frozenset[bytes]:
         """The ids of the topics that a member subscribes to, of those that exist."""
@@ -127,5 +141,4 @@ class Subscriptions:
         resolved = self._tables.patterns.get(member.topic_pattern)
         if resolved is not None:
             names = member.topic_names | resolved.topics
-        topics = self._topics.topics
-        return frozenset(topics[name].topic_id for name in names if name in topics)
+        return self.ids(names)

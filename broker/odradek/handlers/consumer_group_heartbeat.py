@@ -11,13 +11,13 @@ KIP-848, KIP-1082 (v1, member ids).
 
 import uuid
 from collections.abc import Coroutine, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from odradek.groups.assignors import Assignment
 from odradek.groups.consumer_group import Heartbeat, HeartbeatResult
 from odradek.groups.consumer_state import LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from odradek.handlers.registry import answer_for, handles
-from odradek.sharding import Written
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.messages import consumer_group_heartbeat as messages
@@ -61,20 +61,9 @@ def consumer_group_heartbeat(
         )
         result, unwritten = node.groups.consumer_heartbeat(body.group_id, heartbeat)
     except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
-        return _refusal(error, request)
+        return _refusal(request, error)
     response = _response(node, body, result)
-    return response if unwritten is None else _finish(unwritten, response, request)
-
-
-async def _finish(
-    unwritten: Written, response: ConsumerGroupHeartbeatResponse, request: Request[ConsumerGroupHeartbeatRequest]
-) -> ConsumerGroupHeartbeatResponse:
-    """Answer when what has changed is replicated."""
-    try:
-        await unwritten.wait()
-    except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
-        return _refusal(error, request)
-    return response
+    return response if unwritten is None else unwritten.answer(response, partial(_refusal, request))
 
 
 def _check(node: "Node", body: ConsumerGroupHeartbeatRequest, version: int) -> None:
@@ -138,6 +127,6 @@ def _response(
     )
 
 
-def _refusal(error: Exception, request: Request[ConsumerGroupHeartbeatRequest]) -> ConsumerGroupHeartbeatResponse:
+def _refusal(request: Request[ConsumerGroupHeartbeatRequest], error: Exception) -> ConsumerGroupHeartbeatResponse:
     code, message = answer_for(error, request)
     return ConsumerGroupHeartbeatResponse(error_code=code, error_message=message or None)

@@ -18,14 +18,12 @@ from odradek.share.sessions import FINAL_EPOCH
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import Error
 from odradek_protocol.messages.share_acknowledge import (
-    UNNAMED_LEADER,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
     PartitionData,
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
     ShareAcknowledgeTopicResponse,
 )
+from odradek_protocol.messages.share_fetch import UNNAMED_LEADER, LeaderIdAndEpoch, NodeEndpoint
 
 if TYPE_CHECKING:
     from odradek.node import Node

@@ -8,11 +8,11 @@ KIP-932.
 """
 
 from collections.abc import Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from odradek.groups.share_group import ShareHeartbeat, ShareHeartbeatResult
 from odradek.handlers.registry import answer_for, handles
-from odradek.sharding import Written
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.messages import share_group_heartbeat as messages
@@ -48,20 +48,9 @@ def share_group_heartbeat(
         )
         result, unwritten = node.groups.share_heartbeat(body.group_id, heartbeat)
     except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
-        return _refusal(error, request)
+        return _refusal(request, error)
     response = _response(node, body, result)
-    return response if unwritten is None else _finish(unwritten, response, request)
-
-
-async def _finish(
-    unwritten: Written, response: ShareGroupHeartbeatResponse, request: Request[ShareGroupHeartbeatRequest]
-) -> ShareGroupHeartbeatResponse:
-    """Answer when what has changed is replicated."""
-    try:
-        await unwritten.wait()
-    except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
-        return _refusal(error, request)
-    return response
+    return response if unwritten is None else unwritten.answer(response, partial(_refusal, request))
 
 
 def _check(body: ShareGroupHeartbeatRequest) -> None:
@@ -105,6 +94,6 @@ def _response(
     )
 
 
-def _refusal(error: Exception, request: Request[ShareGroupHeartbeatRequest]) -> ShareGroupHeartbeatResponse:
+def _refusal(request: Request[ShareGroupHeartbeatRequest], error: Exception) -> ShareGroupHeartbeatResponse:
     code, message = answer_for(error, request)
     return ShareGroupHeartbeatResponse(error_code=code, error_message=message or None)

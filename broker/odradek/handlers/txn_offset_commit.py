@@ -4,10 +4,10 @@ The offsets are written as a transactional batch of the producer, and are of no 
 partition of __consumer_offsets has to be in the transaction: from v5 on this request adds it, before it is
 INVALID_TXN_STATE where it is not, from v4 on TRANSACTION_ABORTABLE.
 
-Order of the checks: for each topic UNKNOWN_TOPIC_OR_PARTITION, or UNKNOWN_TOPIC_ID (v6), for each partition
-UNKNOWN_TOPIC_OR_PARTITION; then, for all that are left, an empty group id (INVALID_GROUP_ID), the coordinator of the
-group, the transaction, membership (`Group.check_transactional_commit`); for each partition OFFSET_METADATA_TOO_LARGE.
-When nothing is left nothing is written. COORDINATOR_LOAD_IN_PROGRESS is COORDINATOR_NOT_AVAILABLE before v2.
+Order of the checks: topics (from v6 on by id) and partitions, see `commit_requests`; then, for all that are left, an
+empty group id (INVALID_GROUP_ID), the coordinator of the group, the transaction, membership (the group's
+`check_transactional_commit`); for each partition OFFSET_METADATA_TOO_LARGE. When nothing is left nothing is written.
+COORDINATOR_LOAD_IN_PROGRESS is COORDINATOR_NOT_AVAILABLE before v2.
 
 KIP-98, KIP-320 (v2), KIP-447 (v3), KIP-890 (v4, v5), KIP-1319 (v6: topic ids).
 """
@@ -15,7 +15,7 @@ KIP-98, KIP-320 (v2), KIP-447 (v3), KIP-890 (v4, v5), KIP-1319 (v6: topic ids).
 from typing import TYPE_CHECKING
 
 from odradek.cluster.topics import CONSUMER_OFFSETS
-from odradek.cluster.view import TopicView
+from odradek.groups.commit_requests import CommitReplies
 from odradek.groups.shard import NewOffset
 from odradek.handlers.registry import answer_for, handles
 from odradek.transactions.joining import ClientProtocol, join_transaction
@@ -24,7 +24,6 @@ from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
@@ -46,29 +45,21 @@ async def txn_offset_commit(
 ) -> TxnOffsetCommitResponse:
     """Answer a TxnOffsetCommit request."""
     by_id = request.version >= FIRST_WITH_TOPIC_IDS
-    admitted: list[TxnOffsetCommitResponsePartition] = []
-    offsets: list[NewOffset] = []
-    topics = []
-    for topic in request.body.topics:
-        known = node.view.topics_by_id.get(topic.topic_id) if by_id else node.view.topics.get(topic.name)
-        if known is None:
-            error = Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION
-            partitions = [
-                TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error)
-                for partition in topic.partitions
-            ]
-        else:
-            partitions = _admit(topic, known, node.config.offset_metadata_max_bytes, admitted, offsets)
-        topics.append(TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
-    if admitted:
+    replies = CommitReplies(TxnOffsetCommitResponsePartition, node.view, node.config.offset_metadata_max_bytes)
+    topics = [
+        TxnOffsetCommitResponseTopic(
+            name=topic.name, topic_id=topic.topic_id, partitions=replies.of_topic(topic, by_id=by_id)
+        )
+        for topic in request.body.topics
+    ]
+    if replies.admitted:
         try:
-            await _commit(node, request, offsets)
+            await _commit(node, request, replies.offsets)
         except Exception as failure:  # noqa: BLE001 - answered, and logged when it is no BrokerError
             code, _ = answer_for(failure, request)
             if code is Error.COORDINATOR_LOAD_IN_PROGRESS and request.version < FIRST_WITH_LOAD_IN_PROGRESS:
                 code = Error.COORDINATOR_NOT_AVAILABLE
-            for reply in admitted:
-                reply.error_code = code
+            replies.refuse(code)
     return TxnOffsetCommitResponse(topics=topics)
 
 
@@ -99,28 +90,3 @@ async def _commit(node: "Node", request: Request[TxnOffsetCommitRequest], offset
         offsets,
         producer=producer,
     )
-
-
-def _admit(
-    topic: TxnOffsetCommitRequestTopic,
-    known: TopicView,
-    max_metadata: int,
-    admitted: list[TxnOffsetCommitResponsePartition],
-    offsets: list[NewOffset],
-) -> list[TxnOffsetCommitResponsePartition]:
-    """The replies for a topic that exists; what the coordinators are to answer for is added to `admitted`."""
-    replies = []
-    count = len(known.partitions)
-    for partition in topic.partitions:
-        index, metadata = partition.partition_index, partition.committed_metadata or ""
-        reply = TxnOffsetCommitResponsePartition(partition_index=index, error_code=Error.NONE)
-        replies.append(reply)
-        if not 0 <= index < count:
-            reply.error_code = Error.UNKNOWN_TOPIC_OR_PARTITION
-            continue
-        admitted.append(reply)
-        if len(metadata) > max_metadata:
-            reply.error_code = Error.OFFSET_METADATA_TOO_LARGE
-            continue
-        offsets.append((known.name, index, partition.committed_offset, partition.committed_leader_epoch, -1, metadata))
-    return replies

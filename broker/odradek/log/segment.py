@@ -64,9 +64,10 @@ class LogSlice(Records):
         self.next_offset = next_offset
         self._files = files
 
-    def read_bytes(self) -> bytes:
-        """The batches themselves. Raises OSError."""
-        return self._files.read_at(self.file.fd, self.size, self.position)
+    def read_bytes(self, max_bytes: int | None = None) -> bytes:
+        """The batches themselves, or the first `max_bytes` of them. Raises OSError."""
+        size = self.size if max_bytes is None else min(self.size, max_bytes)
+        return self._files.read_at(self.file.fd, size, self.position)
 
 
 class Segment:

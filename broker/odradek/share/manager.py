@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from odradek.config.group import duration_of
-from odradek.groups.deadlines import Deadlines
+from odradek.deadlines import Alarms
 from odradek.groups.limits import GroupSettings, ShareSettings
 from odradek.sharding import translated
 from odradek.share.in_flight import StateBatch, Transition
@@ -87,10 +87,8 @@ class SharePartitions:
         self._coordinator = coordinator
         self.sessions = ShareSessions(config.group_share_max_share_sessions)
         self._shared: dict[Key, Shared] = {}
-        self._deadlines: Deadlines[Key] = Deadlines()
+        self._deadlines: Alarms[Key] = Alarms()
         self._nursery: trio.Nursery | None = None
-        self._sooner = trio.Event()
-        self._sleeps_until = 0.0
 
     async def run(self) -> None:
         """End locks, until cancelled."""
@@ -221,8 +219,6 @@ class SharePartitions:
         """Have the locks of a share partition ended in time."""
         assert shared.machine is not None
         self._deadlines.schedule(shared.key, shared.machine.deadline)
-        if shared.machine.deadline < self._sleeps_until:
-            self._sooner.set()
 
     # Inside
 
@@ -277,11 +273,7 @@ class SharePartitions:
 
     async def _watch_locks(self) -> None:
         while True:
-            self._sleeps_until = self._deadlines.next
-            self._sooner = trio.Event()
-            with trio.move_on_at(self._sleeps_until):
-                await self._sooner.wait()
-            for key in self._deadlines.pop_due(trio.current_time()):
+            for key in await self._deadlines.due():
                 shared = self._shared.get(key)
                 if shared is not None:
                     self._end_locks(shared)

@@ -124,6 +124,19 @@ class SharePartition:
             len(self._in_flight) < self._limits.max_record_locks or self.next_fetch_offset < self._in_flight.next_offset
         )
 
+    def reach(self, offset: int, count: int) -> int:
+        """The last offset that an acquisition of `count` records from `offset` on may come to, in whole batches of what
+        was delivered before: more of the log need not be read.
+        """
+        next_offset = self._in_flight.next_offset
+        for run in self._in_flight.between(offset, next_offset - 1):
+            if run.is_available:
+                first = max(run.first, offset)
+                if run.last - first + 1 >= count:
+                    return max(first + count - 1, run.last if run.batch is None else run.batch.last)
+                count -= run.last - first + 1
+        return max(offset, next_offset) + count - 1
+
     @property
     def delivery_complete_count(self) -> int:
         """How many records behind the start offset are done with, or will be when that is written down."""

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from support.consumer_groups import ConsumerLimits, FakeTopics, Member
 
-from odradek.groups.consumer_group import ConsumerGroup, ConsumerGroupState, Now
-from odradek.groups.consumer_records import consumer_record, decode_consumer_record
+from odradek.groups.consumer_group import ConsumerGroup, ConsumerGroupState
+from odradek.groups.consumer_records import CONSUMER_RECORDS
 from odradek.groups.consumer_state import LEAVE_STATIC_EPOCH
+from odradek.groups.timers import Now
 from odradek_protocol.errors import BrokerError, Error
 
 TOPICS = ["a", "b", "ab"]
@@ -70,7 +71,7 @@ class ConsumerGroupRules(RuleBasedStateMachine):
             self.group.undo(changes)
             return
         for change in changes:
-            key, value = consumer_record("g", change)
+            key, value = CONSUMER_RECORDS.encode("g", change)
             self.stored[key] = value
 
     def pick(self, index: int) -> Consumer | None:
@@ -210,7 +211,7 @@ class ConsumerGroupRules(RuleBasedStateMachine):
     @invariant()
     def nothing_is_due_before_the_deadline(self) -> None:
         assert self.group.deadline <= min(
-            (deadline for member_id, deadline in self.group.sessions() if member_id in self.group.members),
+            (deadline for member_id, deadline in self.group.timers.sessions() if member_id in self.group.members),
             default=float("inf"),
         )
 
@@ -218,7 +219,7 @@ class ConsumerGroupRules(RuleBasedStateMachine):
     def the_log_has_what_memory_has(self) -> None:
         loaded = ConsumerGroup("g", self.limits, self.topics)
         for key, value in self.stored.items():
-            record = decode_consumer_record(key, value)
+            record = CONSUMER_RECORDS.decode(key, value)
             assert record is not None
             loaded.tables.put(record.part, record.name, record.value)
         for table in ("members", "currents", "targets", "patterns", "epoch", "target_epoch"):

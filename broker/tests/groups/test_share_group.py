@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.groups.consumer_group import Now
 from odradek.groups.share_assignor import assign
 from odradek.groups.share_group import ShareGroup, ShareHeartbeat
+from odradek.groups.timers import Now
 from odradek_protocol.errors import BrokerError, Error
 
 TOPIC_ID = bytes([1]) * 16

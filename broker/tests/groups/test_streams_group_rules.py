@@ -10,11 +10,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from support.consumer_groups import FakeTopics
 from support.streams_groups import Member, StreamsLimits, topology
 
-from odradek.groups.consumer_group import Now
 from odradek.groups.streams_group import StreamsGroup, StreamsGroupState
-from odradek.groups.streams_records import decode_streams_record, streams_record
+from odradek.groups.streams_records import STREAMS_RECORDS
 from odradek.groups.streams_tasks import Held, Role, Task
 from odradek.groups.streams_topology import InternalTopic, Subtopology
+from odradek.groups.timers import Now
 from odradek_protocol.errors import BrokerError, Error
 
 MEMBERS = st.integers(0, 5)
@@ -65,7 +65,7 @@ class StreamsGroupRules(RuleBasedStateMachine):
             self.group.undo(changes)
             return
         for change in changes:
-            key, value = streams_record("g", change)
+            key, value = STREAMS_RECORDS.encode("g", change)
             self.stored[key] = value
 
     def beat(self, thread: Thread, *, lost: bool = False, fails: bool = False) -> None:
@@ -205,7 +205,7 @@ class StreamsGroupRules(RuleBasedStateMachine):
     def the_log_has_what_memory_has(self) -> None:
         loaded = StreamsGroup("g", self.limits, self.topics)
         for key, value in self.stored.items():
-            record = decode_streams_record(key, value)
+            record = STREAMS_RECORDS.decode(key, value)
             assert record is not None
             loaded.tables.put(record.part, record.name, record.value)
         for table in ("members", "targets", "epoch", "target_epoch", "topology"):

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from odradek.groups.assignors import Assignment
-from odradek.groups.consumer_group import ConsumerGroup, Heartbeat, HeartbeatResult, Now
+from odradek.groups.consumer_group import ConsumerGroup, Heartbeat, HeartbeatResult
+from odradek.groups.timers import Now
 
 __all__ = ["ConsumerLimits", "FakeTopic", "FakeTopics", "Member", "topic_id"]
 

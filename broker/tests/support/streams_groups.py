@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from odradek.groups.consumer_group import Now
 from odradek.groups.streams_group import StreamsGroup, StreamsHeartbeat, StreamsHeartbeatResult
 from odradek.groups.streams_tasks import Tasks
 from odradek.groups.streams_topology import InternalTopic, Subtopology, Topology
+from odradek.groups.timers import Now
 
 __all__ = ["Member", "StreamsLimits", "topology"]
 

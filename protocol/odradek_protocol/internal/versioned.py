@@ -5,7 +5,7 @@ version int16 | message
 
 from typing import Any, TypeVar, cast
 
-from odradek_protocol.codec import decode, encode
+from odradek_protocol.codec import Encoder, decode, encoder
 from odradek_protocol.errors import ProtocolError
 
 __all__ = ["decode_newest", "decode_versioned", "encode_versioned", "read_version"]
@@ -13,6 +13,8 @@ __all__ = ["decode_newest", "decode_versioned", "encode_versioned", "read_versio
 T = TypeVar("T")
 
 VERSION_BYTES = 2
+
+_writers: dict[tuple[type, int], tuple[bytes, Encoder]] = {}
 
 
 def read_version(data: bytes | memoryview) -> int:
@@ -30,10 +32,18 @@ def encode_versioned(value: object, version: int) -> bytes:
 
     Raises ProtocolError when the message has no such version, or a value does not fit its field.
     """
-    kind = cast(Any, type(value))
+    kind = type(value)
+    prefix, write = _writers.get((kind, version)) or _writer(kind, version)
+    parts: list[Any] = [prefix]
+    write(value, parts.append)
+    return b"".join(parts)
+
+
+def _writer(kind: Any, version: int) -> tuple[bytes, Encoder]:
     _check_version(kind, version)
     prefix = version.to_bytes(VERSION_BYTES, "big", signed=True)
-    return prefix + encode(value, version, flexible=version >= kind.FLEXIBLE)
+    entry = _writers[kind, version] = prefix, encoder(kind, version, version >= kind.FLEXIBLE)
+    return entry
 
 
 def decode_versioned(kind: type[T], data: bytes | memoryview) -> T:

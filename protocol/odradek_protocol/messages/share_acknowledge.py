@@ -1,21 +1,12 @@
 """Share acknowledge (key 79): acknowledge records of a share group.
 
-KIP-932 (1), KIP-1222 (2, renewed locks).
+What it has in common with ShareFetch is described there. KIP-932 (1), KIP-1222 (2, renewed locks).
 """
 
 from collections.abc import Sequence
 
-from odradek_protocol.schema import array, boolean, int8, int16, int32, int64, message, nested, string, struct, uuid
-
-
-@struct
-class LeaderIdAndEpoch:
-    leader_id: int = int32(default=0)
-    leader_epoch: int = int32(default=0)
-
-
-UNNAMED_LEADER = LeaderIdAndEpoch()
-"""What stands where no other leader is to be named; Kafka leaves the zeros of its encoder there."""
+from odradek_protocol.messages.share_fetch import UNNAMED_LEADER, AcknowledgementBatch, LeaderIdAndEpoch, NodeEndpoint
+from odradek_protocol.schema import array, boolean, int16, int32, message, nested, string, struct, uuid
 
 
 @struct
@@ -33,14 +24,6 @@ class ShareAcknowledgeTopicResponse:
 
 
 @struct
-class NodeEndpoint:
-    node_id: int = int32()
-    host: str = string()
-    port: int = int32()
-    rack: str | None = string(nullable_since=0, default=None)
-
-
-@struct
 class ShareAcknowledgeResponse:
     throttle_time_ms: int = int32(default=0)
     error_code: int = int16(default=0)
@@ -48,13 +31,6 @@ class ShareAcknowledgeResponse:
     acquisition_lock_timeout_ms: int = int32(since=2, default=0)
     responses: Sequence[ShareAcknowledgeTopicResponse] = array(ShareAcknowledgeTopicResponse, default=())
     node_endpoints: Sequence[NodeEndpoint] = array(NodeEndpoint, default=())
-
-
-@struct
-class AcknowledgementBatch:
-    first_offset: int = int64()
-    last_offset: int = int64()
-    acknowledge_types: Sequence[int] = array(int8())
 
 
 @struct

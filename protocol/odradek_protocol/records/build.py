@@ -30,7 +30,7 @@ from odradek_protocol.records.batch import (
 from odradek_protocol.records.compression import MAX_RECORDS_BYTES, Codec, compress, decompress
 from odradek_protocol.varint import encode_varint
 
-__all__ = ["NO_HEADERS", "NewRecord", "build_batch", "recompress"]
+__all__ = ["NO_HEADERS", "NewRecord", "build_batch", "build_keyed_batch", "recompress"]
 
 Headers = Sequence[tuple[bytes, bytes | None]]
 
@@ -38,9 +38,17 @@ NO_HEADERS: Headers = ()
 
 _LENGTH = struct.Struct(">i")
 _ATTRIBUTES = struct.Struct(">h")
-_NULL = encode_varint(-1)
-_SMALL = tuple(encode_varint(value) for value in range(128))
-"""The encodings of nearly every length, count and delta."""
+
+
+class _Varints(dict[int, bytes]):
+    """The encodings of nearly every length, count and delta; others are made when they are asked for, and not kept."""
+
+    def __missing__(self, value: int) -> bytes:
+        return encode_varint(value)
+
+
+_VARINTS = _Varints((value, encode_varint(value)) for value in range(-1, 512))
+_NULL = _VARINTS[-1]
 
 
 class NewRecord:
@@ -80,8 +88,57 @@ def build_batch(
     for offset_delta, record in enumerate(records):
         timestamp = record.timestamp_ms
         max_timestamp = max(max_timestamp, timestamp)
-        _append_record(body, record, timestamp - base_timestamp, offset_delta)
-    payload = body if codec == Codec.NONE else compress(codec, body, level)
+        _append_record(body, record.key, record.value, record.headers, timestamp - base_timestamp, offset_delta)
+    return _headed(
+        body if codec == Codec.NONE else compress(codec, body, level),
+        len(records),
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        attributes=attributes & ~CODEC_MASK | codec,
+        timestamps=(base_timestamp, max_timestamp),
+        producer=(producer_id, producer_epoch),
+        base_sequence=base_sequence,
+    )
+
+
+def build_keyed_batch(
+    records: Sequence[tuple[bytes, bytes | None]],
+    timestamp_ms: int,
+    *,
+    codec: Codec = Codec.NONE,
+    producer: tuple[int, int] = (NO_PRODUCER_ID, -1),
+    attributes: int = 0,
+) -> bytearray:
+    """Make one batch of keys and values that all have one timestamp, and no headers: what coordinators store.
+
+    `producer` is the id and the epoch of one; all else as for `build_batch`.
+    """
+    if not records:
+        raise ValueError("a batch has at least one record")
+    body = bytearray()
+    for offset_delta, (key, value) in enumerate(records):
+        _append_record(body, key, value, NO_HEADERS, 0, offset_delta)
+    return _headed(
+        body if codec == Codec.NONE else compress(codec, body),
+        len(records),
+        attributes=attributes & ~CODEC_MASK | codec,
+        timestamps=(timestamp_ms, timestamp_ms),
+        producer=producer,
+    )
+
+
+def _headed(
+    payload: bytes | bytearray,
+    count: int,
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    attributes: int,
+    timestamps: tuple[int, int],
+    producer: tuple[int, int],
+    base_sequence: int = NO_SEQUENCE,
+) -> bytearray:
+    """A batch of `count` records that are encoded: the header, with the CRC, and the payload."""
     batch = bytearray(HEADER_SIZE)
     batch += payload
     HEADER.pack_into(
@@ -92,14 +149,12 @@ def build_batch(
         leader_epoch,
         MAGIC,
         0,
-        attributes & ~CODEC_MASK | codec,
-        len(records) - 1,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
+        attributes,
+        count - 1,
+        *timestamps,
+        *producer,
         base_sequence,
-        len(records),
+        count,
     )
     update_crc(batch, 0, len(batch))
     return batch
@@ -124,19 +179,23 @@ def recompress(
     return out
 
 
-def _append_record(body: bytearray, record: NewRecord, timestamp_delta: int, offset_delta: int) -> None:
-    key, value, headers = record.key, record.value, record.headers
-    parts = [b"\x00", _varint(timestamp_delta), _varint(offset_delta)]
-    parts += (_NULL,) if key is None else (_varint(len(key)), key)
-    parts += (_NULL,) if value is None else (_varint(len(value)), value)
-    parts.append(_varint(len(headers)))
+def _append_record(
+    body: bytearray, key: bytes | None, value: bytes | None, headers: Headers, timestamp_delta: int, offset_delta: int
+) -> None:
+    varints = _VARINTS
+    parts = [
+        b"\x00",
+        varints[timestamp_delta],
+        varints[offset_delta],
+        _NULL if key is None else varints[len(key)],
+        key or b"",
+        _NULL if value is None else varints[len(value)],
+        value or b"",
+        varints[len(headers)],
+    ]
     for name, content in headers:
-        parts += (_varint(len(name)), name)
-        parts += (_NULL,) if content is None else (_varint(len(content)), content)
+        parts += (varints[len(name)], name)
+        parts += (_NULL,) if content is None else (varints[len(content)], content)
     encoded = b"".join(parts)
-    body += _varint(len(encoded))
+    body += varints[len(encoded)]
     body += encoded
-
-
-def _varint(value: int) -> bytes:
-    return _SMALL[value] if 0 <= value < len(_SMALL) else encode_varint(value)

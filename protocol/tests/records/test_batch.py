@@ -20,7 +20,7 @@ from odradek_protocol.records.batch import (
     stamp,
     stamp_log_append_time,
 )
-from odradek_protocol.records.build import NewRecord, build_batch
+from odradek_protocol.records.build import NewRecord, build_batch, build_keyed_batch
 from odradek_protocol.records.compression import Codec
 from odradek_protocol.records.read import read_records
 
@@ -161,3 +161,15 @@ def test_t33_sequences_wrap(sequence: int, records: int, expected: int) -> None:
 def test_t33_a_batch_may_span_the_wrap(base_sequence: int, count: int, last_sequence: int) -> None:
     header = read_header(build_batch(RECORDS[:1] * count, base_sequence=base_sequence))
     assert header.last_sequence == last_sequence
+
+
+@given(
+    pairs=st.lists(st.tuples(st.binary(max_size=700), st.none() | st.binary(max_size=700)), min_size=1, max_size=4),
+    codec=st.sampled_from([Codec.NONE, Codec.LZ4]),
+)
+def test_keys_and_values_make_the_batch_that_their_records_make(
+    pairs: list[tuple[bytes, bytes | None]], codec: Codec
+) -> None:
+    records = [NewRecord(key, value, timestamp_ms=5) for key, value in pairs]
+    expected = build_batch(records, codec=codec, producer_id=7, producer_epoch=3, attributes=TRANSACTIONAL)
+    assert build_keyed_batch(pairs, 5, codec=codec, producer=(7, 3), attributes=TRANSACTIONAL) == expected

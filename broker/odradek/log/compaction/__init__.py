@@ -17,6 +17,8 @@ Rules:
   the same way once none of the transaction's batches is left.
 - A batch keeps its first and last offset. One that has lost all its records stays, empty, where it is the last one of
   its producer or of the round, so that sequence numbers and the end of what was cleaned stay known.
+- Messages of formats 0 and 1 keep their format. Their tombstones go with a segment that was last written to
+  `delete.retention.ms` before the last clean one was, as there is no place for a horizon in them.
 - The broker never waits for a record to be read: a process reads and writes, the broker renames.
 
 Source: Kafka documentation, "Log Compaction"; Kafka's log cleaner; KIP-98, KIP-354, KIP-534.

@@ -7,26 +7,30 @@ read, appended to and shortened meanwhile, and the broker decides whether the ne
 """
 
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 from odradek.log.aborted import AbortedEntry
-from odradek.log.compaction.batches import BatchFilter, Kept, LastRecord, records_of
-from odradek.log.compaction.keys import scan_keys
-from odradek.log.compaction.offset_map import OffsetMap, make_offset_map
+from odradek.log.compaction.batches import BatchFilter, Kept, LastRecord, open_messages, records_of
+from odradek.log.compaction.keys import Scan
+from odradek.log.compaction.offset_map import OffsetMap
 from odradek.log.compaction.replacement import CLEANED_SUFFIX
 from odradek.log.compaction.requests import Cleaned, CleanedGroup, CleanRequest, SegmentFile
+from odradek.log.compaction.survivors import Survivors
 from odradek.log.compaction.transactions import TransactionPass
 from odradek.log.files import FileCache, FileHandle, Files
 from odradek.log.index import Indexes
 from odradek.log.segment import INDEX_SUFFIXES, MAX_RELATIVE_OFFSET, Segment, file_name
 from odradek.log.validation import read_end_marker
 from odradek_protocol.errors import ProtocolError
-from odradek_protocol.records.batch import HEADER_SIZE, MAGIC, RecordBatch, crc_matches, read_header
+from odradek_protocol.records.batch import HEADER_SIZE, MAGIC, RecordBatch
+from odradek_protocol.records.formats import MAGIC_AT, SMALLEST_BATCH, any_crc_matches, read_any_header
 
 __all__ = ["Cleaner"]
 
 _WRITE_BYTES = 1 << 20
 """Written at once."""
+_SURVIVORS_SHARE = 4
+"""One in how many bytes of the memory may go to the offsets' states; without these each key is looked up."""
 _LARGEST_SEGMENT = 2**31 - 1
 """Index entries hold positions in an int32."""
 
@@ -42,7 +46,13 @@ class Cleaner:
         self._files = files
         self._pace = pace
         self._cache = FileCache(2)
+        self._old_horizon_ms = 0
+        """Tombstones of formats 0 and 1 go from segments that were not written to since then."""
         self._aborted: list[AbortedEntry] = []
+        dirty = max(request.end_offset - request.first_dirty_offset, 0)
+        told = dirty if dirty <= request.memory_bytes // _SURVIVORS_SHARE else 0
+        self._survivors = Survivors(request.first_dirty_offset, told)
+        self._offsets = OffsetMap(request.memory_bytes - told, request.load_factor, dirty)
         self._bytes_read = self._bytes_written = self._records_read = self._records_written = 0
 
     def run(self) -> Generator[CleanedGroup | Cleaned, None, None]:
@@ -52,11 +62,16 @@ class Cleaner:
         """
         request = self._request
         self._aborted = request.aborted + self._read_aborted()
-        offsets, latest_offset = self._read_keys()
+        clean = [segment for segment in request.segments if segment.base_offset < request.first_dirty_offset]
+        if clean:
+            self._old_horizon_ms = self._modified_ms(clean[-1]) - request.delete_retention_ms
+        latest_offset = self._read_keys()
+        self._survivors.settle(self._offsets.offsets(), latest_offset)
         first_offset = request.segments[0].base_offset if request.segments else 0
         transactions = TransactionPass(self._aborted, first_offset)
         rules = BatchFilter(
-            offsets,
+            self._offsets,
+            self._survivors,
             latest_offset,
             transactions,
             {producer_id: LastRecord(offset, epoch) for producer_id, offset, epoch in request.producers},
@@ -86,11 +101,10 @@ class Cleaner:
 
     # -- the first pass ---------------------------------------------------------------------------------------------
 
-    def _read_keys(self) -> tuple[OffsetMap, int]:
-        """The last offset of each dirty key, and up to which offset that is known."""
+    def _read_keys(self) -> int:
+        """Note the last offset of each dirty key; gives up to which offset that is known."""
         request = self._request
         start = request.first_dirty_offset
-        offsets = make_offset_map(request.memory_bytes, request.load_factor, request.end_offset - start)
         transactions = TransactionPass(self._aborted, start)
         latest_offset = start - 1
         for segment in request.segments:
@@ -100,13 +114,44 @@ class Cleaner:
                 if batch.is_control:
                     transactions.read_marker(batch, read_end_marker(data))
                 elif not transactions.read_batch(batch) and batch.last_offset >= start:
-                    full_at = _put_keys(offsets, data, batch, start)
+                    full_at = self._put_keys(data, batch)
                     if full_at is not None:
-                        return offsets, max(latest_offset, full_at)
+                        return max(latest_offset, full_at)
                 latest_offset = max(latest_offset, batch.last_offset)
             # Behind the last batch there may be offsets whose records an earlier round removed.
             latest_offset = min(segment.next_offset, request.end_offset) - 1
-        return offsets, latest_offset
+        return latest_offset
+
+    def _put_keys(self, data: memoryview, batch: RecordBatch) -> int | None:
+        """Put in the dirty keys of a batch; gives the last offset of which it was done, when there is no more room."""
+        base_offset, start = batch.base_offset, self._request.first_dirty_offset
+        if batch.magic < MAGIC:
+            dirty = [one for one in open_messages(data) if one.key is not None and one.offset >= start]
+            keys = [one.key or b"" for one in dirty]
+            return self._put(keys, [one.offset for one in dirty], max(map(len, keys), default=0))
+        scan = Scan(records_of(data, batch), batch.record_count, batch.last_offset_delta)
+        keys = scan.keys
+        offsets = [base_offset + delta for delta in scan.deltas]
+        self._survivors.note_tombstones([offsets[number] for number in scan.tombstones])
+        if base_offset < start or scan.keyless:
+            for number in scan.keyless:
+                offsets[number] = start - 1
+            keys = [key for key, offset in zip(keys, offsets, strict=True) if offset >= start]
+            offsets = [offset for offset in offsets if offset >= start]
+        return self._put(keys, offsets, scan.longest_key)
+
+    def _put(self, keys: Sequence[bytes], offsets: Sequence[int], longest_key: int) -> int | None:
+        known = self._offsets
+        if len(known) + len(keys) <= known.capacity:
+            known.put(keys, offsets, longest_key)
+            return None
+        last_offset = self._request.first_dirty_offset - 1
+        for key, offset in zip(keys, offsets, strict=True):
+            if len(known) >= known.capacity:
+                return last_offset
+            known.put([key], [offset], longest_key)
+            last_offset = offset
+        return None
 
     def _position_of(self, segment: SegmentFile, offset: int) -> int:
         """Where to begin to read for the batch that holds `offset`."""
@@ -151,11 +196,11 @@ class Cleaner:
         transactions.kept_aborts = []
         parts: list[bytes | bytearray | memoryview] = []
         written = 0
-        for last_offset, kept in self._keep(group, rules):
+        for kept in self._keep(group, rules):
             size = len(kept.data)
             if cleaned.size + size > _LARGEST_SEGMENT:
                 raise ProtocolError(f"{path} would be larger than a segment may be")
-            cleaned.publish(size, last_offset, kept.max_timestamp, last_offset, request.index_interval_bytes)
+            cleaned.publish(size, kept.last_offset, kept.max_timestamp, kept.last_offset, request.index_interval_bytes)
             parts.append(kept.data)
             if cleaned.size - written >= _WRITE_BYTES:
                 self._write(handle, parts, written)
@@ -171,18 +216,20 @@ class Cleaner:
                 files.sync(index)
         files.sync(request.directory)
         # Records without timestamps are as old as their file is.
-        files.set_modified_ms(path, files.modified_ms(self._stem(group[-1].base_offset) + ".log"))
+        files.set_modified_ms(path, self._modified_ms(group[-1]))
 
-    def _keep(self, group: list[SegmentFile], rules: BatchFilter) -> Iterator[tuple[int, Kept]]:
-        """The last offset of each batch of which something is left, and what that is."""
+    def _keep(self, group: list[SegmentFile], rules: BatchFilter) -> Iterator[Kept]:
+        """What is left of each batch of which something is."""
         for segment in group:
+            rules.keeps_old_tombstones = self._modified_ms(segment) > self._old_horizon_ms
             for data, batch in self._batches(segment, 0):
                 self._bytes_read += batch.size
-                self._records_read += batch.record_count
+                # What a wrapper of an old format holds is not known from its header.
+                self._records_read += max(batch.record_count, 1) if batch.magic < MAGIC else batch.record_count
                 kept = rules.apply(data, batch)
                 if kept is not None:
                     self._records_written += kept.records
-                    yield batch.last_offset, kept
+                    yield kept
 
     def _write(self, handle: FileHandle, parts: list[bytes | bytearray | memoryview], position: int) -> None:
         data = b"".join(parts)
@@ -199,6 +246,9 @@ class Cleaner:
     def _stem(self, base_offset: int) -> str:
         return os.path.join(self._request.directory, file_name(base_offset, ""))
 
+    def _modified_ms(self, segment: SegmentFile) -> int:
+        return self._files.modified_ms(self._stem(segment.base_offset) + ".log")
+
     def _batches(self, segment: SegmentFile, position: int) -> Iterator[tuple[memoryview, RecordBatch]]:
         """The batches of a segment from one position on, each with its header; all of them are checked."""
         path = self._stem(segment.base_offset) + ".log"
@@ -207,9 +257,9 @@ class Cleaner:
             raise ProtocolError(f"{path} has less than its {segment.size} bytes")
         window, start, end = memoryview(b""), position, segment.size
         while position < end:
-            missing = HEADER_SIZE
-            if position + HEADER_SIZE <= start + len(window):
-                batch = read_header(window, position - start)
+            missing = _header_size(window, position - start)
+            if position + missing <= start + len(window):
+                batch = read_any_header(window, position - start)
                 missing = batch.size
             if position + missing > end:
                 raise ProtocolError(f"{path} is cut short in the batch at {position}")
@@ -218,31 +268,16 @@ class Cleaner:
                 self._pace(size)
                 window, start = memoryview(self._files.read_at(handle.fd, size, position)), position
                 continue
-            if batch.magic != MAGIC:
+            if not 0 <= batch.magic <= MAGIC:
                 raise ProtocolError(f"the batch at {position} of {path} is of format {batch.magic}")
-            if not crc_matches(window, position - start, batch):
+            if not any_crc_matches(window, position - start, batch):
                 raise ProtocolError(f"the CRC of the batch at {position} of {path} is wrong")
             yield window[position - start : position - start + batch.size], batch
             position += batch.size
 
 
-def _put_keys(offsets: OffsetMap, data: memoryview, batch: RecordBatch, start_offset: int) -> int | None:
-    """Put in the keys of a batch from `start_offset` on; gives the last offset that was, when there is no more room."""
-    base_offset = batch.base_offset
-    places = scan_keys(records_of(data, batch), batch.record_count, batch.last_offset_delta)
-    put = offsets.put
-    if base_offset >= start_offset and len(offsets) + batch.record_count <= offsets.capacity:
-        for _, _, delta, key, _ in places:
-            if key is not None:
-                put(key, base_offset + delta)
-        return None
-    last_offset = start_offset - 1
-    for _, _, delta, key, _ in places:
-        offset = base_offset + delta
-        if key is None or offset < start_offset:
-            continue
-        if len(offsets) >= offsets.capacity:
-            return last_offset
-        put(key, offset)
-        last_offset = offset
-    return None
+def _header_size(window: memoryview, position: int) -> int:
+    """How many bytes the header at `position` has, as far as the window tells; a smaller one tells which it is."""
+    if position + SMALLEST_BATCH > len(window):
+        return SMALLEST_BATCH
+    return SMALLEST_BATCH if window[position + MAGIC_AT] < MAGIC else HEADER_SIZE

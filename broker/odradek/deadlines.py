@@ -8,7 +8,9 @@ import heapq
 import math
 from typing import Generic, TypeVar
 
-__all__ = ["Deadlines"]
+import trio
+
+__all__ = ["Alarms", "Deadlines"]
 
 K = TypeVar("K")
 
@@ -52,3 +54,31 @@ class Deadlines(Generic[K]):
             del self._at[key]
             due.append(key)
         return due
+
+
+class Alarms(Deadlines[K]):
+    """Deadlines, by trio's clock, that one task waits for."""
+
+    __slots__ = ("_sleeps_until", "_sooner")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sooner = trio.Event()
+        self._sleeps_until = -math.inf
+        """-inf while nobody has slept yet: then nobody is to be woken."""
+
+    def schedule(self, key: K, at: float) -> None:
+        """Bring `key` up at `at` unless it comes up earlier already; who sleeps for longer wakes."""
+        super().schedule(key, at)
+        if at < self._sleeps_until:
+            self._sooner.set()
+
+    async def due(self) -> list[K]:
+        """Sleep until something comes up; each of it is to be scheduled again if it has another deadline."""
+        while True:
+            self._sleeps_until = self.next
+            self._sooner = trio.Event()
+            with trio.move_on_at(self._sleeps_until):
+                await self._sooner.wait()
+            if due := self.pop_due(trio.current_time()):
+                return due

@@ -30,6 +30,7 @@ from odradek.compactor import Compactor
 from odradek.config import BrokerConfig, Listener
 from odradek.fetch_sessions import FetchSessions
 from odradek.groups.coordinator import GroupCoordinator
+from odradek.groups.internal_topics import InternalTopics
 from odradek.handlers.registry import load_all
 from odradek.log.errors import LogFolderError
 from odradek.log.store import Folder, LogStore
@@ -193,6 +194,7 @@ class Node:
         self.share_coordinator = ShareCoordinator(self.config, self.clock, self.view, self.controller)
         self.share_partitions = SharePartitions(self.config, self.clock, self.view, self.share_coordinator)
         self.groups.share_states = self.share_coordinator
+        self.groups.internal_topics = InternalTopics(self.controller)
         self.partitions.on_removed.append(self.share_coordinator.forget_topic)
         self.partitions.on_resign.append(self.share_partitions.on_resign)
         for coordinator in (self.groups, self.transactions, self.share_coordinator):

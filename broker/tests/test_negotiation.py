@@ -82,13 +82,8 @@ def test_t77_telemetry_is_not_advertised(client: WireClient) -> None:
     assert keys.isdisjoint({71, 72})
 
 
-def test_streams_groups_are_not_advertised(client: WireClient) -> None:
-    keys = {one.api_key for one in api_versions(client).api_keys}
-    assert keys.isdisjoint({88, 89})
-
-
 @pytest.mark.parametrize(
-    ("key", "version"), [(999, 0), (76, 0), (3, 99), (88, 0)], ids=["key", "old", "new", "not served"]
+    ("key", "version"), [(999, 0), (76, 0), (3, 99), (29, 0)], ids=["key", "old", "new", "not served"]
 )
 def test_t07_unknown_keys_and_versions_close_the_connection(client: WireClient, key: int, version: int) -> None:
     client.send_frame(request_header(key, version, 1, "probe", flexible=False) + bytes(8))

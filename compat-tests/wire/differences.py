@@ -92,7 +92,7 @@ _KRAFT = "Kafka is a KRaft node, with eligible leader replicas; Odradek is of th
 _OWN = "each broker has addresses and folders of its own"
 _PROFILE = "set in the profile that Odradek starts with"
 _OLD_CLIENTS = "Odradek serves clients that Kafka 4 has left behind"
-_NOT_SERVED = "Odradek does not serve ACLs, quotas or streams groups"
+_NOT_SERVED = "Odradek does not serve ACLs or quotas"
 _NO_TELEMETRY = "Odradek collects no metrics of clients"
 _NO_POOLS = "Kafka lets a pool of threads at most double, Odradek has none"
 _FAILS = "Kafka fails on a value that does not exist"
@@ -104,8 +104,9 @@ DEVIATIONS = (
         ABSENT,
         "*",
         _NOT_SERVED,
-        each("ApiVersions.ApiKeys.{}", "29 30 31 36 38 39 40 41 43 48 49 50 51 55 64 80 81 88 89"),
+        each("ApiVersions.ApiKeys.{}", "29 30 31 36 38 39 40 41 43 48 49 50 51 55 64 80 81"),
     ),
+    Deviation(1, 0, "a version of Kafka 4.4", each("ApiVersions.ApiKeys.{}.MaxVersion", "88 89")),
     Deviation(0, "[12]", _OLD_CLIENTS, each("ApiVersions.ApiKeys.{}.MinVersion", "2 8 9 19 20 23 27 32 34 35")),
     Deviation(0, 4, _OLD_CLIENTS, ("ApiVersions.ApiKeys.1.MinVersion",)),
     Deviation("[356]", "[245]", "a version of Kafka 4.4", each("ApiVersions.ApiKeys.{}.MaxVersion", "18 28 42")),

@@ -19,6 +19,7 @@ from odradek_protocol.internal import (
     consumer_protocol,
     share_group,
     share_group_state,
+    streams_group,
     transaction_log,
 )
 from odradek_protocol.messages import load_all
@@ -64,11 +65,14 @@ class Message:
         return self.name.endswith("Response")
 
     def schemas(self) -> dict[str, Schema]:
-        """Kafka's definitions of the message, by release; what 3.9 has of share groups is a draft."""
-        releases = RELEASES[1:] if "Share" in self.name else RELEASES
+        """Kafka's definitions of the message, by release, from the first one on that is no draft."""
+        releases = RELEASES[FIRST_RELEASE.get(self.name, 1 if "Share" in self.name else 0) :]
         found = {release: find_schema(self.name, message_schemas(self.artifact, release)) for release in releases}
         return {release: schema for release, schema in found.items() if schema is not None}
 
+
+FIRST_RELEASE = {"StreamsGroupHeartbeatResponse": 2}
+"""From which release on Kafka's definition of a message counts: 4.3 gives a field a name that 4.4 has for another."""
 
 STORED = {
     consumer_group: "kafka-group-coordinator",
@@ -76,6 +80,7 @@ STORED = {
     consumer_protocol: "kafka-clients",
     share_group: "kafka-group-coordinator",
     share_group_state: "kafka-share-coordinator",
+    streams_group: "kafka-group-coordinator",
     transaction_log: "kafka-transaction-coordinator",
 }
 """The modules of stored messages, and where Kafka's definitions of them are."""

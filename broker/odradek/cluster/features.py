@@ -15,6 +15,7 @@ from odradek_protocol.errors import BrokerError, Error
 __all__ = [
     "GROUP_VERSION",
     "SHARE_VERSION",
+    "STREAMS_VERSION",
     "SUPPORTED",
     "TRANSACTION_VERSION",
     "UNSAFE_DOWNGRADE",
@@ -24,11 +25,13 @@ __all__ = [
 
 GROUP_VERSION = "group.version"
 SHARE_VERSION = "share.version"
+STREAMS_VERSION = "streams.version"
 TRANSACTION_VERSION = "transaction.version"
 
 SUPPORTED: Mapping[str, tuple[int, int]] = {
     GROUP_VERSION: (0, 1),
     SHARE_VERSION: (0, 1),
+    STREAMS_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
 }
 """The lowest and the highest level of each feature."""
@@ -61,6 +64,11 @@ class Features:
     def check_share_groups(self) -> None:
         """Raise UNSUPPORTED_VERSION where `share.version` is 0: share groups (KIP-932) are served from 1 on."""
         if self.levels.get(SHARE_VERSION, 0) < 1:
+            raise BrokerError(Error.UNSUPPORTED_VERSION, "The version of API is not supported.")
+
+    def check_streams_groups(self) -> None:
+        """Raise UNSUPPORTED_VERSION where `streams.version` is 0: streams groups (KIP-1071) are served from 1 on."""
+        if self.levels.get(STREAMS_VERSION, 0) < 1:
             raise BrokerError(Error.UNSUPPORTED_VERSION, "The version of API is not supported.")
 
     async def load(self) -> None:

@@ -20,6 +20,7 @@ from odradek.config.log_settings import LogSettings
 from odradek.config.network_settings import NetworkSettings
 from odradek.config.setting import Setting
 from odradek.config.share_group_settings import ShareGroupSettings
+from odradek.config.streams_group_settings import StreamsGroupSettings
 from odradek.config.topic import TopicConfig
 
 __all__ = ["BrokerConfig", "all_settings", "broker_setting", "listener_base"]
@@ -44,7 +45,14 @@ WITHOUT_EFFECT = frozenset(
 """Settings that are checked in full, as topics inherit them or others are compared with them, but change nothing."""
 
 
-class BrokerConfig(NetworkSettings, LogSettings, CoordinatorSettings, ConsumerGroupSettings, ShareGroupSettings):
+class BrokerConfig(
+    NetworkSettings,
+    LogSettings,
+    CoordinatorSettings,
+    ConsumerGroupSettings,
+    ShareGroupSettings,
+    StreamsGroupSettings,
+):
     """All settings of one broker; one attribute for each that Odradek uses. See the module for the layers.
 
     `static` is text by key. ConfigError on an unknown key, a bad value, or values that contradict each other.

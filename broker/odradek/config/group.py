@@ -34,8 +34,19 @@ GROUP_KEYS = (
     "share.partition.max.record.locks",
     "share.record.lock.duration.ms",
     "share.session.timeout.ms",
+    "streams.assignment.interval.ms",
+    "streams.heartbeat.interval.ms",
+    "streams.initial.rebalance.delay.ms",
+    "streams.num.standby.replicas",
+    "streams.session.timeout.ms",
 )
 """A group's own settings; the broker's are these with `group.` before them."""
+
+BOUNDS: Mapping[str, tuple[str | None, str | None]] = {
+    "streams.initial.rebalance.delay.ms": (None, None),
+    "streams.num.standby.replicas": (None, "group.streams.max.standby.replicas"),
+}
+"""The settings that are the least and the most for a group's own, where they are not called as for the others."""
 
 DEFAULT_OFFSET_RESET = "latest"
 DEFAULT_ISOLATION_LEVEL = "read_uncommitted"
@@ -102,15 +113,22 @@ def check_group(config: BrokerConfig, overrides: Mapping[str, str]) -> None:
             continue
         if key not in GROUP_KEYS:
             raise ConfigError(key, text, "a setting of groups", text=f"Unknown group config name: {key}")
-        value = values[key] = config.SETTINGS[f"group.{key}"].type.parse(key, text)
-        side, name = key.split(".", 1)
-        low, high = f"group.{side}.min.{name}", f"group.{side}.max.{name}"
-        if value < config.value_of(low):
-            raise ConfigError(key, text, low, text=f"{key} must be greater than or equal to {low}")
-        if value > config.value_of(high):
-            raise ConfigError(key, text, high, text=f"{key} must be less than or equal to {high}")
-    for kind in ("consumer", "share"):
+        values[key] = config.SETTINGS[f"group.{key}"].type.parse(key, text)
+        _check_bounds(config, key, values[key])
+    for kind in ("consumer", "share", "streams"):
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         if values[session] <= values[heartbeat]:
             text = f"{session} must be greater than {heartbeat}"
             raise ConfigError(session, values[session], f"more than {heartbeat}", text=text)
+
+
+def _check_bounds(config: BrokerConfig, key: str, value: int) -> None:
+    side, name = key.split(".", 1)
+    low, high = BOUNDS.get(key, (f"group.{side}.min.{name}", f"group.{side}.max.{name}"))
+    valid = config.SETTINGS[f"group.{key}"].valid
+    if low is None and valid is not None:
+        valid(key, value)
+    if low is not None and value < config.value_of(low):
+        raise ConfigError(key, value, low, text=f"{key} must be greater than or equal to {low}")
+    if high is not None and value > config.value_of(high):
+        raise ConfigError(key, value, high, text=f"{key} must be less than or equal to {high}")

@@ -48,6 +48,7 @@ from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.internal.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
 __all__ = [
+    "FIRST_COMMIT_OF_CONSUMER_PROTOCOL",
     "ConsumerGroup",
     "ConsumerGroupState",
     "ConsumerLimits",

@@ -25,7 +25,8 @@ from odradek.groups.membership import check_group_id
 from odradek.groups.pending import Commit
 from odradek.groups.shard import AnyGroup, GroupShard, NewOffset
 from odradek.groups.share_group import ShareGroup
-from odradek.groups.share_membership import ShareMembership
+from odradek.groups.streams_group import StreamsGroup
+from odradek.groups.streams_membership import StreamsMembership
 from odradek.groups.usage import consumed_topics, expired_offsets
 from odradek.sharding import Chore, answering
 from odradek_protocol.errors import BrokerError, Error
@@ -38,7 +39,7 @@ FIRST_WITH_GROUP_ID_NOT_FOUND = 9
 """The first version of OffsetCommit in which a group that is not there has a code of its own."""
 
 
-class GroupCoordinator(ShareMembership):
+class GroupCoordinator(StreamsMembership):
     """The groups of this broker: their members, their offsets, and their administration."""
 
     def _chores(self) -> Iterable[Chore]:
@@ -97,14 +98,14 @@ class GroupCoordinator(ShareMembership):
         shard.put_offsets(group_id, commits)
 
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
-        """Decide whether who says to be a member of a consumer group may be told its offsets.
+        """Decide whether who says to be a member of a group may be told its offsets.
 
         Raises UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, ILLEGAL_GENERATION, and as `find` does.
         """
         group = self.find(group_id)
         if isinstance(group, ShareGroup):
             raise _not_a_consumer_group(group_id)
-        if isinstance(group, ConsumerGroup):
+        if isinstance(group, ConsumerGroup | StreamsGroup):
             group.check_fetch(member_id, epoch)
 
     async def commit_transactional_offsets(

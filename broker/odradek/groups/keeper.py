@@ -22,6 +22,7 @@ from odradek.groups.member import Store
 from odradek.groups.migration import downgraded, may_downgrade
 from odradek.groups.shard import AnyGroup, AssignedGroup, GroupShard
 from odradek.groups.share_group import ShareGroup
+from odradek.groups.streams_group import StreamsGroup
 from odradek.groups.timers import Now
 from odradek.sharding import APPEND_ERRORS, Coordinator, Written, answering, translated
 from odradek_protocol.errors import BrokerError, Error
@@ -65,10 +66,10 @@ class GroupKeeper(Coordinator[GroupShard]):
     # Inside
 
     def _member_group(self, group_id: str) -> tuple[GroupShard, Group | ConsumerGroup]:
-        """The group of a request that only members send; share groups have none of the classic protocol."""
+        """The group of a request that only members send; share and streams groups have none of the classic protocol."""
         shard = self._shard(group_id)
         group = shard.groups.get(group_id)
-        if group is None or isinstance(group, ShareGroup):
+        if group is None or isinstance(group, ShareGroup | StreamsGroup):
             raise BrokerError(Error.UNKNOWN_MEMBER_ID)
         return shard, group
 
@@ -119,16 +120,19 @@ class GroupKeeper(Coordinator[GroupShard]):
             group.expire(trio.current_time())
             self._settle(shard, group)
             return
-        overdue = group.due(self._now())
-        if overdue:
-            log.info("group %s: the time of members %s is up", group.group_id, overdue)
-            try:
+        try:
+            if isinstance(group, StreamsGroup):
+                group.maybe_assign_delayed(self._now())
+                self._store(shard, group)
+            overdue = group.due(self._now())
+            if overdue:
+                log.info("group %s: the time of members %s is up", group.group_id, overdue)
                 self._take_out(shard, group, overdue)
-            except BrokerError:
-                # They are looked at again when the next session ends; nobody gets their partitions meanwhile.
-                group.resume(self._now())
-                self._schedule(group)
-                raise
+        except BrokerError:
+            # They are looked at again when the next session ends; nobody gets their partitions meanwhile.
+            group.resume(self._now())
+            self._schedule(group)
+            raise
         if not group.is_dead:
             self._schedule(group)
 
@@ -157,10 +161,9 @@ class GroupKeeper(Coordinator[GroupShard]):
 
         When only members of the classic protocol stay in a consumer group, it becomes theirs.
         """
-        if isinstance(group, ShareGroup):
-            group.fence(member_ids)
-            return self._store(shard, group)
-        if not may_downgrade(group, member_ids, self._limits.migration_policy, self._config):
+        if not isinstance(group, ConsumerGroup) or not may_downgrade(
+            group, member_ids, self._limits.migration_policy, self._config
+        ):
             group.fence(member_ids)
             return self._store(shard, group)
         classic, store = downgraded(group, member_ids, self._config, self._view)

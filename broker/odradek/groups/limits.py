@@ -82,6 +82,37 @@ class GroupSettings:
         """How long an assignment of a share group stands at least before the next one is made."""
         return self._setting(group_id, "share.assignment.interval.ms", self._config.group_share_assignment_interval_ms)
 
+    @property
+    def streams_max_size(self) -> int:
+        """The most members of one streams group."""
+        return self._config.group_streams_max_size
+
+    def streams_session_timeout_ms(self, group_id: str) -> int:
+        """How long a member of a streams group may be silent."""
+        return self._setting(group_id, "streams.session.timeout.ms", self._config.group_streams_session_timeout_ms)
+
+    def streams_heartbeat_interval_ms(self, group_id: str) -> int:
+        """How often members of a streams group are told to send a heartbeat."""
+        return self._setting(
+            group_id, "streams.heartbeat.interval.ms", self._config.group_streams_heartbeat_interval_ms
+        )
+
+    def streams_assignment_interval_ms(self, group_id: str) -> int:
+        """How long an assignment of a streams group stands at least before the next one is made."""
+        return self._setting(
+            group_id, "streams.assignment.interval.ms", self._config.group_streams_assignment_interval_ms
+        )
+
+    def streams_initial_rebalance_delay_ms(self, group_id: str) -> int:
+        """How long a streams group that begins waits for more members."""
+        return self._setting(
+            group_id, "streams.initial.rebalance.delay.ms", self._config.group_streams_initial_rebalance_delay_ms
+        )
+
+    def streams_num_standby_replicas(self, group_id: str) -> int:
+        """How many copies of the stores of a task are kept."""
+        return self._setting(group_id, "streams.num.standby.replicas", self._config.group_streams_num_standby_replicas)
+
     def of_share_group(self, group_id: str) -> "ShareSettings":
         """What a share group does with records."""
         return ShareSettings(self._config, self._own, group_id)

@@ -21,6 +21,7 @@ from odradek.groups.member import JoinRequest, JoinResult, SyncResult, Ticket
 from odradek.groups.migration import MigrationPolicy, downgraded, may_downgrade, upgraded
 from odradek.groups.shard import GroupShard
 from odradek.groups.share_group import ShareGroup
+from odradek.groups.streams_group import StreamsGroup
 from odradek.sharding import APPEND_ERRORS, Written, answering
 from odradek_protocol.errors import BrokerError, Error
 
@@ -80,14 +81,16 @@ class Membership(GroupKeeper):
             if not group.is_idle:
                 return await self._join_consumer_group(shard, group, request)
             group = self._make_classic(shard, group)
-        elif isinstance(group, ShareGroup):
+        elif isinstance(group, StreamsGroup) and group.is_idle:
+            group = self._make_classic(shard, group)
+        elif isinstance(group, ShareGroup | StreamsGroup):
             raise BrokerError(Error.INCONSISTENT_GROUP_PROTOCOL)
         ticket = group.join(request, trio.current_time())
         self._settle(shard, group)
         return await result_of(ticket)
 
-    def _make_classic(self, shard: GroupShard, group: ConsumerGroup) -> Group:
-        """A classic group in the place of a consumer group without members."""
+    def _make_classic(self, shard: GroupShard, group: ConsumerGroup | StreamsGroup) -> Group:
+        """A classic group in the place of a group without members."""
         classic = Group(group.group_id, self._config)
         classic.offsets = group.offsets
         with answering(APPEND_ERRORS):
@@ -189,7 +192,7 @@ class Membership(GroupKeeper):
         check_group_id(group_id)
         shard = self._shard(group_id)
         group = shard.groups.get(group_id)
-        if group is None or isinstance(group, ShareGroup):
+        if group is None or isinstance(group, ShareGroup | StreamsGroup):
             return [Error.UNKNOWN_MEMBER_ID] * len(members)
         if isinstance(group, ConsumerGroup):
             member_ids, errors = classic_members.leaving(group, members)
@@ -210,7 +213,7 @@ class Membership(GroupKeeper):
         """
         shard = self._shard(group_id)
         group = shard.groups.get(group_id)
-        if isinstance(group, ShareGroup):
+        if isinstance(group, ShareGroup | StreamsGroup):
             raise BrokerError(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
         if not isinstance(group, ConsumerGroup):
             return self._first_heartbeat(shard, group_id, group, request)

@@ -27,6 +27,9 @@ from odradek.groups.records import (
 from odradek.groups.share_group import ShareGroup
 from odradek.groups.share_records import SHARE_RECORDS, share_tombstones
 from odradek.groups.share_state import SharePart
+from odradek.groups.streams_group import StreamsGroup
+from odradek.groups.streams_records import STREAMS_RECORDS, streams_tombstones
+from odradek.groups.streams_state import StreamsPart
 from odradek.groups.subscriptions import Topics
 from odradek.groups.tables import Change
 from odradek.log.validation import read_end_marker
@@ -46,13 +49,13 @@ if TYPE_CHECKING:
 
 __all__ = ["AnyGroup", "AssignedGroup", "GroupShard", "NewOffset"]
 
-AssignedGroup = ConsumerGroup | ShareGroup
+AssignedGroup = ConsumerGroup | ShareGroup | StreamsGroup
 """A group to whose members the broker assigns; see `tables`."""
 
 AnyGroup = Group | AssignedGroup
 """A group of any kind: all have members, offsets and a deadline."""
 
-A = TypeVar("A", ConsumerGroup, ShareGroup)
+A = TypeVar("A", ConsumerGroup, ShareGroup, StreamsGroup)
 
 NewOffset = tuple[str, int, int, int, int, str]
 """What is to be committed: topic, partition, offset, leader epoch, commit timestamp (-1: now), metadata."""
@@ -67,10 +70,14 @@ class _Kind(NamedTuple):
 
     group: type[AssignedGroup]
     records: PartRecords[Any, Any]
-    epoch: Part | SharePart
+    epoch: Part | SharePart | StreamsPart
 
 
-KINDS = (_Kind(ConsumerGroup, CONSUMER_RECORDS, Part.EPOCH), _Kind(ShareGroup, SHARE_RECORDS, SharePart.EPOCH))
+KINDS = (
+    _Kind(ConsumerGroup, CONSUMER_RECORDS, Part.EPOCH),
+    _Kind(ShareGroup, SHARE_RECORDS, SharePart.EPOCH),
+    _Kind(StreamsGroup, STREAMS_RECORDS, StreamsPart.EPOCH),
+)
 RECORDS = {kind.group: kind.records for kind in KINDS}
 
 
@@ -243,9 +250,9 @@ class GroupShard(Shard):
         self.groups[group.group_id] = group
         return last_offset
 
-    def replace_by_classic(self, group: ConsumerGroup, classic: Group, store: Store | None) -> int:
-        """Append that a consumer group is a classic one from now on, with members where there is something stored."""
-        records = consumer_tombstones(group)
+    def replace_by_classic(self, group: ConsumerGroup | StreamsGroup, classic: Group, store: Store | None) -> int:
+        """Append that a group is a classic one from now on, with members where there is something stored."""
+        records = _tombstones(group)
         classic.state_timestamp_ms = self._clock.now_ms()
         if store is not None:
             records.append((group_key(group.group_id), group_value(store, classic.state_timestamp_ms)))
@@ -272,8 +279,7 @@ class GroupShard(Shard):
             last_offset = self._append_all([*records, (group_key(group.group_id), None)])
             group.kill(Error.COORDINATOR_NOT_AVAILABLE)
         else:
-            tombstones = share_tombstones(group) if isinstance(group, ShareGroup) else consumer_tombstones(group)
-            last_offset = self._append_all([*records, *tombstones])
+            last_offset = self._append_all([*records, *_tombstones(group)])
             group.kill()
         del self.groups[group.group_id]
         return last_offset
@@ -284,3 +290,10 @@ class GroupShard(Shard):
         for start in range(0, len(records), RECORDS_OF_A_BATCH):
             last_offset = self.append_records(records[start : start + RECORDS_OF_A_BATCH])
         return last_offset
+
+
+def _tombstones(group: AssignedGroup) -> list[StoredRecord]:
+    """The records that delete a group."""
+    if isinstance(group, ShareGroup):
+        return share_tombstones(group)
+    return streams_tombstones(group) if isinstance(group, StreamsGroup) else consumer_tombstones(group)

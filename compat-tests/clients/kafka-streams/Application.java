@@ -32,19 +32,26 @@ import org.apache.kafka.streams.state.ReadOnlyKeyValueStore;
  */
 final class Application {
     private static final String TOTALS = "totals";
+    private static final int PORT = 4000; // nobody listens there: it is only told to the other instances
 
     private final KafkaStreams streams;
     private final Map<String, Long> restored = new ConcurrentHashMap<>();
 
-    Application(Properties settings, String id, String guarantee, Path folder, String prefix) {
+    Application(Properties settings, String id, String guarantee, Path folder, String prefix, String protocol, String host) {
         settings.setProperty("application.id", id);
         settings.setProperty("processing.guarantee", guarantee);
         settings.setProperty("state.dir", folder.toString());
         settings.setProperty("commit.interval.ms", "200");
         settings.setProperty("statestore.cache.max.bytes", "0"); // every change is seen in the output topic
-        // The least that a broker allows: a closed instance does not leave its group, its work waits for this long.
-        settings.setProperty("consumer.session.timeout.ms", "6000");
-        settings.setProperty("consumer.heartbeat.interval.ms", "500");
+        if (protocol.equals("streams")) {
+            settings.setProperty("group.protocol", protocol);
+            settings.setProperty("num.stream.threads", "2");
+            settings.setProperty("application.server", host + ":" + PORT);
+        } else {
+            // The least that a broker allows: a closed instance does not leave its group, its work waits for this long.
+            settings.setProperty("consumer.session.timeout.ms", "6000");
+            settings.setProperty("consumer.heartbeat.interval.ms", "500");
+        }
         settings.setProperty("consumer.auto.offset.reset", "earliest");
         streams = new KafkaStreams(topology(prefix).build(), settings);
         streams.setGlobalStateRestoreListener(new Restoring());
@@ -96,6 +103,19 @@ final class Application {
             return Map.of();
         }
         return totals;
+    }
+
+    /** Return how many partitions each instance processes, by its host, as the group tells this one. */
+    Map<String, Integer> shares() {
+        Map<String, Integer> shares = new TreeMap<>();
+        streams.metadataForAllStreamsClients()
+            .forEach(instance -> shares.merge(instance.host(), instance.topicPartitions().size(), Integer::sum));
+        return shares;
+    }
+
+    /** Return how many standby tasks this instance has. */
+    int standbyTasks() {
+        return streams.metadataForLocalThreads().stream().mapToInt(thread -> thread.standbyTasks().size()).sum();
     }
 
     /** Return how many records of its changelog each store was restored from. */

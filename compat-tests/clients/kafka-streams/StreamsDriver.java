@@ -32,12 +32,17 @@ public final class StreamsDriver {
                 Wire.text(arguments, "application"),
                 Wire.text(arguments, "guarantee"),
                 Path.of(Wire.text(arguments, "folder")),
-                Wire.text(arguments, "prefix"));
+                Wire.text(arguments, "prefix"),
+                Wire.text(arguments, "protocol"),
+                Wire.text(arguments, "name"));
             instances.put(Wire.text(arguments, "name"), instance);
             return null;
         });
         operations.put("settle_instances", this::settle);
         operations.put("await_totals", this::awaitTotals);
+        operations.put("held", arguments -> named(arguments).isRunning() ? named(arguments).assignedPartitions() : 0);
+        operations.put("standby_tasks", arguments -> named(arguments).standbyTasks());
+        operations.put("shares", arguments -> named(arguments).shares());
         operations.put("restored", arguments -> named(arguments).restored());
         operations.put("stop_instance", arguments -> {
             instances.remove(Wire.text(arguments, "name")).close();

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,6 +54,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--bootstrap", metavar="HOST:PORT", help="run the compatibility tests against this broker")
     parser.addoption("--results", metavar="FILE", help="write what each client can do to this JSON file")
+    parser.addoption("--broker-kills", type=int, default=1, help="how often each proof kills the broker")
+    parser.addoption("--kill-seed", type=int, default=time.time_ns() % 10**6, help="of the moments when proofs kill")
 
 
 def pytest_configure(config: pytest.Config) -> None:

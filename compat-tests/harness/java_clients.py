@@ -34,8 +34,16 @@ def java_driver(name: str) -> Driver:
 
 def streams_driver(name: str) -> Driver:
     """Return `clients/kafka-streams` with a jar set; it does what `clients/java` does, too."""
-    application = sorted((CLIENTS / "kafka-streams").glob("*.java"))
-    return java_program(name, [*_driver_sources(name), *application], "StreamsDriver")
+    return java_program(name, _streams_sources(name), "StreamsDriver")
+
+
+def streams_loop(name: str) -> Driver:
+    """Return the application of `clients/kafka-streams` with a jar set, as a program that nobody drives."""
+    return java_program(name, _streams_sources(name), "StreamsLoop")
+
+
+def _streams_sources(name: str) -> list[Path]:
+    return [*_driver_sources(name), *sorted((CLIENTS / "kafka-streams").glob("*.java"))]
 
 
 def _driver_sources(name: str) -> list[Path]:

@@ -11,6 +11,7 @@ from harness.process import Child
 from harness.target import Target
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 _READY = re.compile(r"^odradek ready: (\S+):(\d+)$", re.MULTILINE)
@@ -21,8 +22,9 @@ _STOP_TIMEOUT_S = 15
 class Odradek(Target):
     """One broker with the embedded defaults, on a port of the system's choice; `data` may have its logs already."""
 
-    def __init__(self, folder: Path, data: Path | None = None) -> None:
+    def __init__(self, folder: Path, data: Path | None = None, overrides: Mapping[str, str] | None = None) -> None:
         self.name = "odradek"
+        self._overrides = overrides or {}
         self._folder = folder
         self._data = data or folder / "data"
         self._starts = 0
@@ -46,7 +48,7 @@ class Odradek(Target):
     def _start(self, address: str) -> Child:
         self._starts += 1
         command = [sys.executable, "-m", "odradek", "serve"]
-        overrides = {"listeners": f"PLAINTEXT://{address}", "log.dirs": str(self._data)}
+        overrides = {"listeners": f"PLAINTEXT://{address}", "log.dirs": str(self._data), **self._overrides}
         for key, value in overrides.items():
             command += ["--override", f"{key}={value}"]
         return Child(f"odradek-{self._starts}", command, self._folder)

@@ -55,6 +55,10 @@ class Child:
             return False
         return True
 
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, unless the process has ended."""
+        self._process.send_signal(number)
+
     def terminate(self, within_s: float) -> int:
         """Ask the process to end by SIGTERM and return its exit code; kill it and raise when it does not."""
         self._process.terminate()

@@ -8,26 +8,33 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 START_S = 30.0
 STOP_S = 30.0
 
+ODRADEK = ("-m", "odradek")
+"""What the interpreter is told to run."""
+
 
 class BrokerProcess:
     """A running `odradek serve` on a free port."""
 
     def __init__(
-        self, folder: Path, overrides: Mapping[str, str] | None = None, properties: Path | None = None
+        self,
+        folder: Path,
+        overrides: Mapping[str, str] | None = None,
+        properties: Path | None = None,
+        program: Sequence[str] = ODRADEK,
     ) -> None:
         given = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(folder), **(overrides or {})}
         options = [part for key, value in given.items() for part in ("--override", f"{key}={value}")]
         files = [str(properties)] if properties is not None else []
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "odradek", "serve", *files, *options], stdout=subprocess.PIPE, stderr=self._errors
+            [sys.executable, *program, "serve", *files, *options], stdout=subprocess.PIPE, stderr=self._errors
         )
         assert self._process.stdout is not None
         self.ready_line = self._read_line()
@@ -82,17 +89,20 @@ class BrokerProcess:
         return self._process.poll() is None
 
     def close(self) -> None:
-        if self.running:
-            self.kill()
+        """Have it gone, however it ended."""
+        self.kill()
         self._errors.close()
 
 
 @contextmanager
 def broker_process(
-    folder: Path, overrides: Mapping[str, str] | None = None, properties: Path | None = None
+    folder: Path,
+    overrides: Mapping[str, str] | None = None,
+    properties: Path | None = None,
+    program: Sequence[str] = ODRADEK,
 ) -> Iterator[BrokerProcess]:
     """A broker process that is gone at the end, whatever happens."""
-    process = BrokerProcess(folder, overrides, properties)
+    process = BrokerProcess(folder, overrides, properties, program)
     try:
         yield process
     finally:

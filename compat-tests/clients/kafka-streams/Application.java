@@ -84,6 +84,11 @@ final class Application {
         return streams.state() == KafkaStreams.State.RUNNING;
     }
 
+    /** Tell whether it has given up. */
+    boolean hasFailed() {
+        return streams.state() == KafkaStreams.State.ERROR;
+    }
+
     /** Return how many partitions of the source and repartition topics this instance processes. */
     int assignedPartitions() {
         return streams.metadataForLocalThreads().stream()

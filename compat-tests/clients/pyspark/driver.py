@@ -1,13 +1,12 @@
-"""PySpark with its Kafka connector: one session on two local threads, whose jars come from `ODRADEK_SPARK_JARS`."""
+"""PySpark with its Kafka connector."""
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
 from serving import operation, serve, to_bytes, to_text
+from session import spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -16,26 +15,13 @@ _BOOTSTRAP = sys.argv[1]
 _STREAM_TIMEOUT_S = 90
 _SCHEMA = "topic string, partition int, key binary, value binary, headers array<struct<key: string, value: binary>>"
 
-_spark = (
-    SparkSession.builder.master("local[2]")
-    .config("spark.driver.extraClassPath", os.environ["ODRADEK_SPARK_JARS"] + "/*")
-    .config("spark.driver.memory", "1g")
-    .config("spark.driver.bindAddress", "127.0.0.1")
-    .config("spark.driver.host", "127.0.0.1")
-    .config("spark.ui.enabled", "false")
-    .config("spark.ui.showConsoleProgress", "false")
-    .config("spark.sql.shuffle.partitions", "2")
-    .getOrCreate()
-)
-_spark.sparkContext.setLogLevel("ERROR")
-
 
 def _options(topic: str, options: dict[str, str] | None) -> dict[str, str]:
     return {"kafka.bootstrap.servers": _BOOTSTRAP, "subscribe": topic, **(options or {})}
 
 
 def _batch(topic: str, options: dict[str, str] | None) -> DataFrame:
-    return _spark.read.format("kafka").options(**_options(topic, options)).load()
+    return spark.read.format("kafka").options(**_options(topic, options)).load()
 
 
 def _record(row: Row) -> dict[str, Any]:
@@ -80,14 +66,14 @@ def write_batch(records: list[dict[str, Any]], options: dict[str, str] | None = 
         )
         for record in records
     ]
-    frame = _spark.createDataFrame(rows, _SCHEMA)
+    frame = spark.createDataFrame(rows, _SCHEMA)
     frame.write.format("kafka").options(**{"kafka.bootstrap.servers": _BOOTSTRAP, **(options or {})}).save()
 
 
 @operation
 def stream_to_files(topic: str, files: str, checkpoint: str, options: dict[str, str] | None = None) -> list[int]:
     """Stream what is there from where the checkpoint ends into Parquet; return the rows of each micro-batch."""
-    source = _spark.readStream.format("kafka").options(**_options(topic, options)).option("includeHeaders", "true")
+    source = spark.readStream.format("kafka").options(**_options(topic, options)).option("includeHeaders", "true")
     query = (
         source.load()
         .writeStream.format("parquet")
@@ -107,13 +93,13 @@ def stream_to_files(topic: str, files: str, checkpoint: str, options: dict[str, 
 @operation
 def read_files(files: str) -> list[dict[str, Any]]:
     """Return what streams have left in Parquet."""
-    return _collect(_spark.read.parquet(files))
+    return _collect(spark.read.parquet(files))
 
 
 @operation
 def stream_to_topic(topic: str, to: str, checkpoint: str) -> None:
     """Stream what is there, from where the checkpoint ends, into another topic."""
-    source = _spark.readStream.format("kafka").options(**_options(topic, {"startingOffsets": "earliest"}))
+    source = spark.readStream.format("kafka").options(**_options(topic, {"startingOffsets": "earliest"}))
     query = (
         source.option("includeHeaders", "true")
         .load()

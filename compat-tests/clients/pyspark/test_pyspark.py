@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from harness.agent import ClientError
-from harness.cache import require_program
 from harness.clients import client_of, python_driver
-from harness.jars import jars
 from harness.records import same_in_order
-from harness.versions import SPARK
+from harness.spark import spark_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,13 +24,8 @@ QUERY_TIMEOUT_S = 300  # the first one starts Spark
 
 @pytest.fixture(scope="module")
 def spark(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    require_program("java")
     folder = tmp_path_factory.mktemp("spark")
-    env = {
-        "ODRADEK_SPARK_JARS": str(jars(f"spark-{SPARK}")),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_LOCAL_DIRS": str(folder),
-    }
+    env = spark_environment(folder)
     with client_of(python_driver("pyspark", "pyspark"), target, folder, env) as agent:
         yield agent
 

@@ -72,6 +72,12 @@ def poll(names: list[str], count: int, timeout_s: float = 60) -> dict[str, list[
 
 
 @operation
+def take(name: str, at_most: int) -> list[dict[str, Any]]:
+    """Poll a consumer once, for a moment; return up to so many records."""
+    return members[name].thread.submit(members[name].take, at_most).result()
+
+
+@operation
 def settle(names: list[str], partitions: int, timeout_s: float = 60) -> dict[str, list[list[Any]]]:
     """Poll the consumers until each holds partitions and all hold `partitions`, none of them twice.
 

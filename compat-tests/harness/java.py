@@ -24,6 +24,8 @@ _TOOLS = {
     "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "topics": "org.apache.kafka.tools.TopicCommand",
     "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
+    "console-share-consumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
     "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "configs": "kafka.admin.ConfigCommand",
     "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",

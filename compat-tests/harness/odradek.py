@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from harness.process import Child
-from harness.target import Target
+from harness.target import QUICK_GROUPS, Target
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,10 @@ _STOP_TIMEOUT_S = 15
 
 
 class Odradek(Target):
-    """One broker with the embedded defaults, on a port of the system's choice; `data` may have its logs already."""
+    """One broker with the embedded defaults but for `QUICK_GROUPS`, on a port of the system's choice.
+
+    `data` may have its logs already.
+    """
 
     def __init__(self, folder: Path, data: Path | None = None) -> None:
         self.name = "odradek"
@@ -46,7 +49,7 @@ class Odradek(Target):
     def _start(self, address: str) -> Child:
         self._starts += 1
         command = [sys.executable, "-m", "odradek", "serve"]
-        overrides = {"listeners": f"PLAINTEXT://{address}", "log.dirs": str(self._data)}
+        overrides = {"listeners": f"PLAINTEXT://{address}", "log.dirs": str(self._data), **QUICK_GROUPS}
         for key, value in overrides.items():
             command += ["--override", f"{key}={value}"]
         return Child(f"odradek-{self._starts}", command, self._folder)

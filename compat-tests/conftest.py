@@ -20,7 +20,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 pytest.register_assert_rewrite("harness")
 
-from harness.differences import expect_differences  # noqa: E402 - importable from here on
+from harness.differences import expect_differences, without_unasked  # noqa: E402 - importable from here on
 from harness.features import skip_what_is_missing  # noqa: E402 - likewise
 from harness.kafka import KraftKafka, ZooKeeperKafka  # noqa: E402 - likewise
 from harness.odradek import Odradek  # noqa: E402 - likewise
@@ -69,6 +69,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if Path(__file__).parent in item.path.parents and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
     skip_what_is_missing(items)
+    items[:], unasked = without_unasked(items, _broker(config))
+    config.hook.pytest_deselected(items=unasked)
     expect_differences(items, _broker(config))
 
 

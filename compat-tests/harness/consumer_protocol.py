@@ -1,6 +1,6 @@
 """What a client library with the consumer protocol of KIP-848 must be able to do; a test class of its own inherits it.
 
-Members send a heartbeat every five seconds, which no group may set lower, and so a group needs a few of them to settle.
+A group needs a few heartbeats to settle; brokers that the suite starts ask for two a second (`target.QUICK_GROUPS`).
 Where members come and go everything read is committed before, so that each record is read once.
 """
 

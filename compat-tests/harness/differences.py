@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from harness.features import client_of_test, names_of
-from harness.versions import KAFKA_4
+from harness.features import client_of_test, feature_of, names_of
+from harness.versions import KAFKA_3, KAFKA_4
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,6 +37,21 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
         "the client has DescribeConfigs v0 alone, which Kafka 4 does not serve any more",
     ),
 )
+
+
+# The rows that a broker is not asked for begin so: what came with Kafka 4.
+UNASKED_ROWS: Final = {f"kafka-{KAFKA_3}": ("groups: KIP-848", "share groups: ")}
+
+
+def without_unasked(items: Iterable[pytest.Item], broker: str) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Return the tests that the broker is asked, and those that it is not."""
+    asked: list[pytest.Item] = []
+    unasked: list[pytest.Item] = []
+    rows = UNASKED_ROWS.get(broker, ())
+    for item in items:
+        is_unasked = isinstance(item, pytest.Function) and feature_of(item).startswith(rows) if rows else False
+        (unasked if is_unasked else asked).append(item)
+    return asked, unasked
 
 
 def expect_differences(items: Iterable[pytest.Item], broker: str) -> None:

@@ -13,7 +13,7 @@ from harness.jars import jars
 from harness.versions import JARS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 _COMPILE_TIMEOUT_S = 120
@@ -21,9 +21,14 @@ _JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 # By the first release that has the API; what a release adds to the driver lies in folders named after it.
 _API_FOLDERS: tuple[tuple[tuple[int, int], tuple[str, ...]], ...] = (
+    ((4, 0), ("since-2.5", "release-4.0")),
     ((3, 1), ("since-2.5", "release-3.1")),
     ((2, 5), ("since-2.5", "release-2.5")),
     ((0, 11), ("release-0.11",)),
+)
+_SHARE_API_FOLDERS: tuple[tuple[tuple[int, int], tuple[str, ...]], ...] = (
+    ((4, 2), ("sharing", "sharing-4.2")),
+    ((4, 1), ("sharing", "sharing-4.1")),
 )
 
 
@@ -46,10 +51,22 @@ def _streams_sources(name: str) -> list[Path]:
     return [*_driver_sources(name), *sorted((CLIENTS / "kafka-streams").glob("*.java"))]
 
 
+def share_driver(name: str) -> Driver:
+    """Return `clients/java` with a jar set of 4.1 or later; it has share consumers, too."""
+    return java_program(name, [*_driver_sources(name), *_sources(_folders(name, _SHARE_API_FOLDERS))], "ShareDriver")
+
+
 def _driver_sources(name: str) -> list[Path]:
+    return _sources(("driver", *_folders(name, _API_FOLDERS)))
+
+
+def _folders(name: str, by_release: tuple[tuple[tuple[int, int], tuple[str, ...]], ...]) -> tuple[str, ...]:
     major, minor, *_ = map(int, name.rpartition("-")[2].split("."))
-    folders = next(folders for since, folders in _API_FOLDERS if (major, minor) >= since)
-    return [source for folder in ("driver", *folders) for source in sorted((CLIENTS / "java" / folder).glob("*.java"))]
+    return next(folders for since, folders in by_release if (major, minor) >= since)
+
+
+def _sources(folders: Iterable[str]) -> list[Path]:
+    return [source for folder in folders for source in sorted((CLIENTS / "java" / folder).glob("*.java"))]
 
 
 def java_program(jar_set: str, sources: Sequence[Path], main: str) -> Driver:

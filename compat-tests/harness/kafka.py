@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from harness.cache import require_program
 from harness.jars import jars
 from harness.process import Child
-from harness.target import Target, free_port, wait_until_serving
+from harness.target import QUICK_GROUPS, Target, free_port, wait_until_serving
 from harness.versions import KAFKA_3, KAFKA_4
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ class KraftKafka(_Kafka):
                 "log.dirs": str(self._data),
                 **_SINGLE_NODE,
                 **_SHARE_STATE,
+                **QUICK_GROUPS,
             },
         )
         format_log = self._java("kafka.tools.StorageTool", "format", "-t", "b2RyYWRlay1jb21wYXRzAA", "-c")

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from harness.process import Child
-from harness.target import Target
+from harness.target import QUICK_GROUPS, Target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,10 @@ _STOP_TIMEOUT_S = 15
 
 
 class Odradek(Target):
-    """One broker with the embedded defaults, on a port of the system's choice; `data` may have its logs already."""
+    """One broker with the embedded defaults but for `QUICK_GROUPS`, on a port of the system's choice.
+
+    `data` may have its logs already.
+    """
 
     def __init__(self, folder: Path, data: Path | None = None, overrides: Mapping[str, str] | None = None) -> None:
         self.name = "odradek"
@@ -48,7 +51,8 @@ class Odradek(Target):
     def _start(self, address: str) -> Child:
         self._starts += 1
         command = [sys.executable, "-m", "odradek", "serve"]
-        overrides = {"listeners": f"PLAINTEXT://{address}", "log.dirs": str(self._data), **self._overrides}
+        places = {"listeners": f"PLAINTEXT://{address}", "log.dirs": str(self._data)}
+        overrides = {**QUICK_GROUPS, **places, **self._overrides}
         for key, value in overrides.items():
             command += ["--override", f"{key}={value}"]
         return Child(f"odradek-{self._starts}", command, self._folder)

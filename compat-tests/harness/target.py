@@ -6,7 +6,7 @@ import socket
 import struct
 import time
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from harness.cache import unavailable
 
@@ -14,6 +14,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.process import Child
+
+
+# As the default is five seconds, groups whose members learn of changes by heartbeats would settle slowly; and locks of
+# records may be short enough to wait for their end.
+QUICK_GROUPS: Final = {
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "group.share.min.heartbeat.interval.ms": "500",
+    "group.share.heartbeat.interval.ms": "500",
+    "group.share.min.record.lock.duration.ms": "1000",
+}
 
 
 class Target(ABC):

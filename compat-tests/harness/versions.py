@@ -11,6 +11,11 @@ SPARK: Final = "4.0.0"  # the newest for which the connector and its token provi
 OLD_JAVA: Final = ("0.9.0.1", "0.10.2.2")  # clients of record formats 0 and 1
 JAVA_CLIENTS: Final = (KAFKA_4, KAFKA_3, "2.8.2")
 JAVA_CLIENTS_BEFORE_2: Final = ("1.1.1", "0.11.0.3")  # the last is the first with record format v2
+JAVA_SHARE_CLIENTS: Final = (
+    KAFKA_4,
+    "4.2.2",
+    "4.1.2",
+)  # 4.2 is the first with locks that are renewed, and record limits
 _JACKSON: Final = "com.fasterxml.jackson.core:jackson-databind:2.19.2"
 
 MAVEN_DEPENDENCY_PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
@@ -28,7 +33,7 @@ JARS: Final[dict[str, tuple[tuple[str, bool], ...]]] = {
     **{f"kafka-clients-{release}": ((f"org.apache.kafka:kafka-clients:{release}", True),) for release in OLD_JAVA},
     **{
         f"java-{version}": ((f"org.apache.kafka:kafka-clients:{version}", True), (_JACKSON, True))
-        for version in (*JAVA_CLIENTS, *JAVA_CLIENTS_BEFORE_2)
+        for version in sorted({*JAVA_CLIENTS, *JAVA_CLIENTS_BEFORE_2, *JAVA_SHARE_CLIENTS})
     },
     **{
         f"kafka-streams-{version}": ((f"org.apache.kafka:kafka-streams:{version}", True),)

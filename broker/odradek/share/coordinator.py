@@ -45,6 +45,8 @@ class ShareCoordinator(Coordinator[StateShard]):
     def __init__(self, config: "BrokerConfig", clock: "Clock", view: "ClusterView", controller: "Controller") -> None:
         super().__init__(config, clock, view)
         self._controller = controller
+        self._loaded = trio.Event()
+        """Set, and another one in its place, when a partition was loaded, or is this broker's no more."""
 
     @property
     def _planned_partitions(self) -> int:
@@ -53,8 +55,17 @@ class ShareCoordinator(Coordinator[StateShard]):
     def _make_shard(self, partition: "Partition") -> StateShard:
         return StateShard(partition, self._config, self._clock)
 
-    def _begin(self, shard: StateShard) -> None:
-        """Nothing is under way: who shares a partition asks for its state."""
+    def _begin(self, shard: StateShard) -> None:  # noqa: ARG002 - every shard is looked at
+        """Nothing is under way but that share partitions wait for their states."""
+        self._wake()
+
+    def _drop(self, shard: StateShard) -> None:
+        super()._drop(shard)
+        self._wake()
+
+    def _wake(self) -> None:
+        self._loaded.set()
+        self._loaded = trio.Event()
 
     def _chores(self) -> Iterable[Chore]:
         return (self._prune_regularly,)
@@ -161,6 +172,12 @@ class ShareCoordinator(Coordinator[StateShard]):
         shard = self._shard(key.name)
         self._check_topic(key)
         return shard.states.get(key)
+
+    async def until_loaded(self, group_id: str, topic_id: bytes, partition: int) -> None:
+        """Wait while the partition that keeps a share partition is read; it ends also when that failed, or was lost."""
+        index = self.partition_for(SharePartitionKey(group_id, topic_id, partition).name)
+        while (shard := self._shards.get(index)) is not None and not shard.loaded:
+            await self._loaded.wait()
 
     async def summarize(self, group_id: str, topic_id: bytes, partition: int) -> ShareStateSummary:
         """Where a group is in a partition. Raises as `read` does."""

@@ -121,28 +121,45 @@ class SharePartitions:
     def take_up(self, group_id: str, partition: "Partition") -> Shared:
         """The share partition of a partition that this broker leads; its state is read where it is not at work.
 
-        Raises what the share coordinator raises, as `STATE_ERRORS` has it.
+        While the share coordinator is loading, what this gives is not at work yet: Java's consumer would fail for good
+        with an error for that. Raises what else the share coordinator raises, as `STATE_ERRORS` has it.
         """
         key = group_id, partition.topic_id, partition.index
         shared = self._shared.get(key)
         if shared is not None:
             return shared
+        assert self._nursery is not None, "requests are served only while `run` does"
         shared = Shared(key, partition, self.settings(group_id))
         try:
             state, unwritten = self._coordinator.read(*key, partition.leader_epoch)
         except BrokerError as error:
-            raise _translated(error) from None
-        self._shared[key] = shared
-        if unwritten is None:
-            self._begin(shared, state)
+            if error.error is not Error.COORDINATOR_LOAD_IN_PROGRESS:
+                raise _translated(error) from None
+            self._nursery.start_soon(self._begin_when_loaded, shared)
         else:
-            assert self._nursery is not None, "requests are served only while `run` does"
-            self._nursery.start_soon(self._begin_later, shared, state, unwritten)
+            if unwritten is None:
+                self._begin(shared, state)
+            else:
+                self._nursery.start_soon(self._begin_later, shared, state, unwritten)
+        self._shared[key] = shared
         return shared
 
-    async def _begin_later(self, shared: Shared, state: StoredState, unwritten: "Written") -> None:
+    async def _begin_when_loaded(self, shared: Shared) -> None:
+        await self._coordinator.until_loaded(*shared.key)
+        if self._shared.get(shared.key) is not shared:
+            return
         try:
-            await unwritten.wait()
+            state, unwritten = self._coordinator.read(*shared.key, shared.leader_epoch)
+        except BrokerError as error:
+            log.warning("the state of a share partition of %r cannot be read: %s", shared.partition, error)
+            self._forget(shared)
+        else:
+            await self._begin_later(shared, state, unwritten)
+
+    async def _begin_later(self, shared: Shared, state: StoredState, unwritten: "Written | None") -> None:
+        try:
+            if unwritten is not None:
+                await unwritten.wait()
         except BrokerError as error:
             log.warning("the state of a share partition of %r cannot be read: %s", shared.partition, error)
             self._forget(shared)

@@ -1,33 +1,11 @@
-"""Async test functions run under trio, on a clock that jumps to the next deadline when everything waits.
-
-Work for threads is done in place: the clock cannot see that a thread is at work, and would jump meanwhile, however long
-it is told to wait for one.
-"""
-
-import functools
-import inspect
-from collections.abc import Callable
-from typing import Any
+"""Time jumps to the next deadline when everything waits, and work for threads is done in place."""
 
 import pytest
-import trio
-from trio.testing import MockClock
+from support.mocked_time import pytest_pyfunc_call, without_threads
 
-
-async def run_in_place(function: Callable[..., Any], *arguments: Any, **_options: Any) -> Any:
-    await trio.lowlevel.checkpoint()
-    return function(*arguments)
+__all__ = ["pytest_pyfunc_call", "without_threads"]
 
 
 @pytest.fixture(autouse=True)
-def _without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trio.to_thread, "run_sync", run_in_place)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    arguments: dict[str, Any] = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    trio.run(functools.partial(pyfuncitem.obj, **arguments), clock=MockClock(autojump_threshold=0))
-    return True
+def _in_place(without_threads: None) -> None:
+    """In every test of this folder."""

@@ -39,3 +39,16 @@ class TestConsumerProtocol(ConsumerProtocolScenarios):
         assert name in client.call("list_groups")
         described = client.call("describe_group", group=name)
         assert described == {"state": "Stable", "protocol": "uniform", "members": 1, "instances": ["instance-one"]}
+
+    @pytest.mark.feature(FEATURE)
+    def test_a_pattern_that_the_broker_resolves(self, client: Agent, name: str) -> None:
+        """Also for a topic that comes later, and not for one whose name only contains what the pattern means."""
+        for topic in ("one", "two", "one-more"):
+            client.call("create_topic", topic=f"{name}-{topic}", partitions=2)
+        client.call("open_consumer", name="reader", group=name, protocol="consumer")
+        client.call("subscribe_pattern", name="reader", pattern=f"{name}-(one|two|three)")
+        wanted = [[f"{name}-{topic}", index] for topic in ("one", "two") for index in range(2)]
+        assert client.call("settle", timeout_s=60, names=["reader"], partitions=4) == {"reader": wanted}
+        client.call("create_topic", topic=f"{name}-three", partitions=1)
+        held = client.call("settle", timeout_s=60, names=["reader"], partitions=5)["reader"]
+        assert [f"{name}-three", 0] in held

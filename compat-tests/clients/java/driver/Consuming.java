@@ -290,7 +290,7 @@ final class Consuming {
             .collect(Collectors.toList()));
     }
 
-    private static List<List<Object>> pairs(Collection<TopicPartition> partitions) {
+    static List<List<Object>> pairs(Collection<TopicPartition> partitions) {
         return sorted(partitions).stream()
             .map(one -> List.<Object>of(one.topic(), one.partition()))
             .collect(Collectors.toList());

@@ -14,6 +14,7 @@ from odradek.cluster.advertised import endpoint_of
 from odradek.handlers.registry import answer_for, handles
 from odradek.share import acknowledgements
 from odradek.share.acknowledgements import Acknowledged
+from odradek.share.manager import Unfinished
 from odradek.share.sessions import FINAL_EPOCH
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import Error
@@ -56,25 +57,24 @@ def share_acknowledge(
         renews=body.is_renew_ack,
         may_renew=request.version >= FIRST_WITH_RENEWAL,
     )
-    unfinished = acknowledged.unfinished
-    if body.share_session_epoch == FINAL_EPOCH:
-        unfinished = [*unfinished, *shared.release_session(session)]
+    released = shared.release_session(session) if body.share_session_epoch == FINAL_EPOCH else ()
     lock_ms = shared.settings(group_id).record_lock_duration_ms
-    if unfinished:
-        return _finish(unfinished, node, connection, acknowledged, lock_ms)
+    if released or not acknowledged.finished:
+        return _finish(released, node, connection, acknowledged, lock_ms)
     return _response(node, connection, acknowledged, lock_ms)
 
 
 async def _finish(
-    unfinished: Sequence[Coroutine[Any, Any, None]],
+    released: Sequence[Unfinished],
     node: "Node",
     connection: "Connection",
     acknowledged: Acknowledged,
     lock_ms: int,
 ) -> ShareAcknowledgeResponse:
-    """Answer when what was acknowledged is replicated."""
-    for each in unfinished:
-        await each
+    """Answer when what was acknowledged, and what is given back, is replicated."""
+    await acknowledged.finish()
+    for each in released:
+        await each.wait()
     return _response(node, connection, acknowledged, lock_ms)
 
 

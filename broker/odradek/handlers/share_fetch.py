@@ -24,7 +24,7 @@ from odradek.partition import Partition
 from odradek.share import acknowledgements
 from odradek.share.acknowledgements import Acknowledged
 from odradek.share.delivery import Delivered, deliver, readable
-from odradek.share.manager import Shared
+from odradek.share.manager import Shared, Unfinished
 from odradek.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, TopicIdPartition
 from odradek.share.share_partition import Acquisition
 from odradek.waiting import Postponed, Waiter, answer_of
@@ -80,18 +80,19 @@ def share_fetch(
         may_renew=request.version >= FIRST_WITH_RENEWAL,
     )
     fetch = _ShareFetch(node, connection, request, session, is_first=is_first, acknowledged=acknowledged)
-    unfinished = acknowledged.unfinished
-    if body.share_session_epoch == FINAL_EPOCH:
-        unfinished = [*unfinished, *node.share_partitions.release_session(session)]
-    if unfinished:
-        return _finish(unfinished, fetch)
+    released = node.share_partitions.release_session(session) if body.share_session_epoch == FINAL_EPOCH else ()
+    if released or not acknowledged.finished:
+        return _finish(acknowledged, released, fetch)
     return fetch.answer()
 
 
-async def _finish(unfinished: Sequence[Coroutine[Any, Any, None]], fetch: "_ShareFetch") -> ShareFetchResponse:
-    """Answer when what was acknowledged is replicated."""
-    for each in unfinished:
-        await each
+async def _finish(
+    acknowledged: Acknowledged, released: Sequence[Unfinished], fetch: "_ShareFetch"
+) -> ShareFetchResponse:
+    """Answer when what was acknowledged, and what is given back, is replicated."""
+    await acknowledged.finish()
+    for each in released:
+        await each.wait()
     answer = fetch.answer()
     if isinstance(answer, Postponed):
         found: ShareFetchResponse = await answer_of(answer)

@@ -4,15 +4,15 @@ Order of the checks, for each partition: UNKNOWN_TOPIC_ID, INVALID_REQUEST (see 
 also where the share partition is not at work, then those of `SharePartitions.acknowledge`.
 """
 
-from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from odradek.share.share_partition import RENEW, Acknowledgement
 from odradek_protocol.errors import BrokerError, Error
 
 if TYPE_CHECKING:
     from odradek.cluster.view import ClusterView
-    from odradek.share.manager import SharePartitions
+    from odradek.share.manager import SharePartitions, Unfinished
 
 __all__ = ["Acknowledged", "acknowledge", "check_member"]
 
@@ -52,20 +52,31 @@ class TopicBatches(Protocol):
 
 
 class Acknowledged:
-    """How acknowledgements went, by partition; `unfinished` is to be awaited first."""
+    """How acknowledgements went, by partition; where it is not `finished`, that is to be waited for first."""
 
-    __slots__ = ("results", "unfinished")
+    __slots__ = ("_unfinished", "results")
 
     def __init__(self) -> None:
         self.results: dict[TopicIdPartition, Result] = {}
-        self.unfinished: list[Coroutine[Any, Any, None]] = []
+        self._unfinished: list[tuple[TopicIdPartition, Unfinished]] = []
 
-    async def finish(self, key: TopicIdPartition, unfinished: Coroutine[Any, Any, None]) -> None:
-        """Await one, and keep how it went."""
-        try:
-            await unfinished
-        except BrokerError as error:
-            self.results[key] = error.error, error.message
+    def add(self, key: TopicIdPartition, unfinished: "Unfinished | None") -> None:
+        """A partition's acknowledgements were taken, and are done where there is nothing to wait for."""
+        self.results[key] = DONE
+        if unfinished is not None:
+            self._unfinished.append((key, unfinished))
+
+    @property
+    def finished(self) -> bool:
+        """Whether `results` says how all went."""
+        return not self._unfinished
+
+    async def finish(self) -> None:
+        """Wait for all of them, and keep how they went."""
+        for key, unfinished in self._unfinished:
+            error = await unfinished.wait()
+            if error is not None:
+                self.results[key] = error.error, error.message
 
 
 def check_member(group_id: str | None, member_id: str | None) -> tuple[str, str]:
@@ -94,7 +105,6 @@ def acknowledge(
             if not asked.acknowledgement_batches:
                 continue
             key = bytes(topic.topic_id), asked.partition_index
-            acknowledged.results[key] = DONE
             try:
                 unfinished = _acknowledge(
                     shared, view, (group_id, *key), member_id, asked.acknowledgement_batches, renews, may_renew
@@ -102,8 +112,7 @@ def acknowledge(
             except BrokerError as error:
                 acknowledged.results[key] = error.error, error.message or None
             else:
-                if unfinished is not None:
-                    acknowledged.unfinished.append(acknowledged.finish(key, unfinished))
+                acknowledged.add(key, unfinished)
     return acknowledged
 
 
@@ -115,7 +124,7 @@ def _acknowledge(
     batches: Sequence[Batch],
     renews: bool,
     may_renew: bool,
-) -> Coroutine[Any, Any, None] | None:
+) -> "Unfinished | None":
     topic = view.topics_by_id.get(key[1])
     if topic is None:
         raise BrokerError(Error.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")

@@ -9,9 +9,9 @@ Rules:
 """
 
 import logging
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from odradek.sharding import Written
     from odradek.share.coordinator import ShareCoordinator
 
-__all__ = ["SharePartitions", "Shared"]
+__all__ = ["SharePartitions", "Shared", "Unfinished"]
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +74,26 @@ class Shared:
         """End every wait for records."""
         for waiter in tuple(self.waiters):
             waiter.wake()
+
+
+class Unfinished:
+    """A change that is written, and counts when its replicas have it. It is seen through, whoever waits for that."""
+
+    __slots__ = ("_done", "_error")
+
+    def __init__(self) -> None:
+        self._done = trio.Event()
+        self._error: BrokerError | None = None
+
+    def end(self, error: BrokerError | None = None) -> None:
+        """It counts, or with an error, it does not."""
+        self._error = error
+        self._done.set()
+
+    async def wait(self) -> BrokerError | None:
+        """Wait until it counts, or does not: then this gives why, as `STATE_ERRORS` has it."""
+        await self._done.wait()
+        return self._error
 
 
 class SharePartitions:
@@ -198,16 +218,16 @@ class SharePartitions:
 
     def acknowledge(
         self, shared: Shared, member_id: str, acknowledgements: Iterable[Acknowledgement]
-    ) -> Coroutine[Any, Any, None] | None:
-        """Acknowledge records: done where this gives None; else what it gives has to be awaited, for replicas.
+    ) -> Unfinished | None:
+        """Acknowledge records: done where this gives None; else what it gives is to be waited for.
 
-        Raises, as does what it gives, what `SharePartition.acknowledge` raises, and `STATE_ERRORS`.
+        Raises what `SharePartition.acknowledge` raises, and `STATE_ERRORS`.
         """
         assert shared.machine is not None
         return self._store(shared, shared.machine.acknowledge(member_id, acknowledgements, trio.current_time()))
 
-    def release_session(self, session: ShareSession) -> list[Coroutine[Any, Any, None]]:
-        """End a session, and give back what its member has acquired; what it gives is to be awaited, for replicas."""
+    def release_session(self, session: ShareSession) -> list[Unfinished]:
+        """End a session, and give back what its member has acquired; what this gives may be waited for."""
         unfinished = []
         if self.sessions.remove(session):
             for topic_id, index in session.partitions:
@@ -223,11 +243,7 @@ class SharePartitions:
 
     def on_disconnect(self, session: ShareSession) -> None:
         """The connection of a session is closed: its member is gone; and with the last one the group's state here."""
-        for finish in self.release_session(session):
-            if self._nursery is not None:
-                self._nursery.start_soon(_logging, finish)
-            else:
-                finish.close()
+        self.release_session(session)
         if not self.sessions.has_members(session.group_id):
             for shared in [one for one in self._shared.values() if one.group_id == session.group_id]:
                 self._forget(shared)
@@ -239,7 +255,7 @@ class SharePartitions:
 
     # Inside
 
-    def _store(self, shared: Shared, transition: Transition) -> Coroutine[Any, Any, None] | None:
+    def _store(self, shared: Shared, transition: Transition) -> Unfinished | None:
         machine = shared.machine
         assert machine is not None
         self.heed_locks(shared)
@@ -250,16 +266,24 @@ class SharePartitions:
         except BrokerError as error:
             raise self._failed(shared, transition, error) from None
         if unwritten is not None:
-            return self._finish(shared, transition, unwritten)
+            assert self._nursery is not None, "requests are served only while `run` does"
+            unfinished = Unfinished()
+            self._nursery.start_soon(self._finish, shared, transition, unwritten, unfinished)
+            return unfinished
         self._succeeded(shared, transition)
         return None
 
-    async def _finish(self, shared: Shared, transition: Transition, unwritten: "Written") -> None:
+    async def _finish(
+        self, shared: Shared, transition: Transition, unwritten: "Written", unfinished: Unfinished
+    ) -> None:
         try:
             await unwritten.wait()
         except BrokerError as error:
-            raise self._failed(shared, transition, error) from None
-        self._succeeded(shared, transition)
+            log.warning("a change of %r was not written: %s", shared.partition, error)
+            unfinished.end(self._failed(shared, transition, error))
+        else:
+            self._succeeded(shared, transition)
+            unfinished.end()
 
     def _succeeded(self, shared: Shared, transition: Transition) -> None:
         assert shared.machine is not None
@@ -308,14 +332,6 @@ class SharePartitions:
                 log.warning("the end of locks of %r was not written: %s", shared.partition, error)
             machine.forget_done()
             shared.wake()
-
-
-async def _logging(finish: Coroutine[Any, Any, None]) -> None:
-    """For what nobody waits for."""
-    try:
-        await finish
-    except BrokerError as error:
-        log.warning("giving back the records of a member that is gone failed: %s", error)
 
 
 def _translated(error: BrokerError) -> BrokerError:

@@ -24,6 +24,7 @@ from odradek.cluster.topics import SHARE_GROUP_STATE
 from odradek.cluster.view import ClusterView, Endpoint
 from odradek.config import BrokerConfig
 from odradek.handlers import registry, share_acknowledge, share_fetch
+from odradek.log.files import Files
 from odradek.log.log import Origin
 from odradek.log.store import LogStore
 from odradek.partition import Partition
@@ -276,7 +277,7 @@ def _values(records: memoryview, acquired: Sequence[tuple[int, int, int]]) -> li
 
 
 @asynccontextmanager
-async def sharing(folder: Path, **settings: object) -> AsyncIterator[ShareNode]:
+async def sharing(folder: Path, *, files: Files | None = None, **settings: object) -> AsyncIterator[ShareNode]:
     """A node on `folder`, which may have been used before. `settings` are Kafka's keys with `_` for `.`."""
     config = BrokerConfig(
         {
@@ -287,7 +288,7 @@ async def sharing(folder: Path, **settings: object) -> AsyncIterator[ShareNode]:
             **{name.replace("_", "."): str(value) for name, value in settings.items()},
         }
     )
-    logs = LogStore.open([str(folder / "logs")], config, 1, TrioClock())
+    logs = LogStore.open([str(folder / "logs")], config, 1, TrioClock(), files=files)
     store = await EmbeddedStore.open(folder / "metadata.db")
     try:
         node = ShareNode(store, logs, config)

@@ -8,7 +8,13 @@ public final class StreamsLoop {
 
     public static void main(String[] arguments) throws InterruptedException {
         Application instance = new Application(
-            Wire.settings(arguments[0]), arguments[1], "exactly_once_v2", Path.of(arguments[2]), arguments[3]);
+            Wire.settings(arguments[0]),
+            arguments[1],
+            "exactly_once_v2",
+            Path.of(arguments[2]),
+            arguments[3],
+            "classic",
+            "localhost");
         while (!instance.hasFailed()) {
             Thread.sleep(LOOK_MS);
         }

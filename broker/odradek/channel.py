@@ -15,7 +15,7 @@ connection's task:
              awaits that, goes on with what was received behind it, and parks when that is answered
     parked   --(the client closes; the bytes make no sense; a fault)-->   the task, which ends
 
-Replies to requests that came together leave together.
+Replies to requests that came together leave together, those of one connection in one call, those of several in a row.
 """
 
 import logging
@@ -220,10 +220,24 @@ class Channel:
             return False
         turn: Turn | Wait | Exception
         try:
-            turn = self._serve(receive=True) if self._unsent is None else self._send_on(self._unsent)
+            turn = self._serve(receive=True, sends=False) if self._unsent is None else self._send_on(self._unsent)
         except Exception as error:  # noqa: BLE001 - raised again by the task
             turn = error
+        if self._replies and turn is Turn.ANSWERED:
+            self._poller.send_soon(self)
         return self._go_on(turn)
+
+    def send_replies(self) -> None:
+        """Send the replies that `serve_now` has left to be sent behind those of other connections."""
+        if self._task is None:
+            return  # it is being closed
+        turn: Turn | Wait | Exception
+        try:
+            unsent = self._send()
+            turn = Turn.ANSWERED if unsent is None else self._send_later(unsent)
+        except Exception as error:  # noqa: BLE001 - raised again by the task
+            turn = error
+        self._go_on(turn)
 
     def look_again(self) -> bool:
         """Look for the answer that was postponed; whether there may be more to do at once."""
@@ -304,8 +318,10 @@ class Channel:
             raise turn
         return turn
 
-    def _serve(self, *, receive: bool) -> "Turn | Wait":
+    def _serve(self, *, receive: bool, sends: bool = True) -> "Turn | Wait":
         """Serve what was received, and then what can be received; without the latter where the poller is to tell.
+
+        Without `sends`, the last replies are left to `send_replies`.
 
         Raises ProtocolError, CloseConnection and OSError, with the replies sent that were made before.
         """
@@ -320,7 +336,7 @@ class Channel:
                     if wait is not None:
                         return wait
                     continue
-                if self._replies and (unsent := self._send()) is not None:
+                if self._replies and (sends or receive) and (unsent := self._send()) is not None:
                     return self._send_later(unsent)
                 if not receive:
                     return self._answered()

@@ -1,6 +1,7 @@
 """Requests of one connection are answered in order, whoever serves them: the poller, a task, or a look later on."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 import trio
@@ -84,6 +85,21 @@ def test_a_client_that_leaves_a_long_poll_leaves_nothing_behind(broker: Broker, 
     assert partition is not None
     client.call(ApiVersionsRequest(), 0)
     assert not partition.waiters
+
+
+def test_connections_that_are_reset_before_their_reply_hold_up_no_other(broker: Broker) -> None:
+    """Replies of several connections are sent in a row: some of these connections are gone by then."""
+    with ExitStack() as stack:
+        staying = [stack.enter_context(WireClient(broker.port)) for _ in range(20)]
+        for _ in range(10):
+            leaving = [stack.enter_context(WireClient(broker.port)) for _ in range(5)]
+            for one in [*leaving, *staying]:
+                one.send(ApiVersionsRequest(), 0)
+            for one in leaving:
+                one.reset_when_closed()
+                one.close()
+            for one in staying:
+                one.receive()
 
 
 def test_a_stop_answers_who_waits(topic: str) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FEATURE = "streams: groups of KIP-1071"
 GUARANTEES = ("at_least_once", "exactly_once_v2")
 GROUP_TIMEOUT_S = 150
-"""For a member that is killed: its session is over after 45 seconds, the least that a broker allows by default."""
+"""For a member that is killed, whose session has to be over first."""
 PAUSE_S = 0.2
 
 

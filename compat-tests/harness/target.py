@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from harness.process import Child
 
 
-# As the default is five seconds, groups whose members learn of changes by heartbeats would settle slowly; a killed member
-# of a streams group would be waited for 45 seconds; and locks of records may be short enough to wait for their end.
+# With the defaults, groups whose members learn of changes by heartbeats would settle slowly, and a killed member of a
+# streams group would be waited for 45 seconds. Locks of records may be short enough to wait for their end.
 QUICK_GROUPS: Final = {
     "group.consumer.min.heartbeat.interval.ms": "500",
     "group.consumer.heartbeat.interval.ms": "500",

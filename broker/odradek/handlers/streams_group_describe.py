@@ -28,6 +28,7 @@ from odradek_protocol.messages.streams_group_describe import (
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
 )
+from odradek_protocol.messages.streams_group_heartbeat import Endpoint, KeyValue, TaskIds, TopicInfo
 
 if TYPE_CHECKING:
     from odradek.node import Node
@@ -93,13 +94,13 @@ def _subtopology(
     )
 
 
-def _topics(topics: Sequence[InternalTopic]) -> list[messages.TopicInfo]:
+def _topics(topics: Sequence[InternalTopic]) -> list[TopicInfo]:
     return [
-        messages.TopicInfo(
+        TopicInfo(
             name=topic.name,
             partitions=topic.partitions,
             replication_factor=topic.replication_factor,
-            topic_configs=[messages.KeyValue(key=key, value=value) for key, value in topic.configs],
+            topic_configs=[KeyValue(key=key, value=value) for key, value in topic.configs],
         )
         for topic in sorted(topics, key=lambda topic: topic.name)
     ]
@@ -116,8 +117,8 @@ def _member(group: StreamsGroup, member: StreamsMember) -> messages.Member:
         client_host=member.client_host,
         topology_epoch=member.topology_epoch,
         process_id=member.process_id,
-        user_endpoint=None if endpoint is None else messages.Endpoint(host=endpoint[0], port=endpoint[1]),
-        client_tags=[messages.KeyValue(key=key, value=value) for key, value in member.client_tags],
+        user_endpoint=None if endpoint is None else Endpoint(host=endpoint[0], port=endpoint[1]),
+        client_tags=[KeyValue(key=key, value=value) for key, value in member.client_tags],
         assignment=_assignment(current.assigned),
         target_assignment=_assignment(group.tables.targets.get(member.member_id, ())),
     )
@@ -127,7 +128,7 @@ def _assignment(tasks: Iterable[Task]) -> messages.Assignment:
     found = list(tasks)
     active, standby, warmup = (
         [
-            messages.TaskIds(subtopology_id=name, partitions=partitions)
+            TaskIds(subtopology_id=name, partitions=partitions)
             for name, partitions in by_subtopology(found, role).items()
         ]
         for role in Role

@@ -1,31 +1,20 @@
 """Streams group describe (key 89): epochs, topology, members and tasks of streams groups.
 
+What it has in common with StreamsGroupHeartbeat is described there.
+
 KIP-1071, KIP-1331 (1, topology descriptions), KIP-1357 (1, assignors).
 """
 
 from collections.abc import Sequence
 
-from odradek_protocol.schema import array, boolean, int8, int16, int32, int64, message, nested, string, struct, uint16
+from odradek_protocol.messages.streams_group_heartbeat import Endpoint, KeyValue, TaskIds, TaskOffset, TopicInfo
+from odradek_protocol.schema import array, boolean, int8, int16, int32, message, nested, string, struct
 
 NOT_ASKED = -(1 << 31)
 """The authorized operations where nobody asked for them."""
 
 DESCRIPTION_NOT_STORED = 1
 """The status of a topology description that was asked for, and that nobody has."""
-
-
-@struct
-class KeyValue:
-    key: str = string()
-    value: str = string()
-
-
-@struct
-class TopicInfo:
-    name: str = string()
-    partitions: int = int32()
-    replication_factor: int = int16()
-    topic_configs: Sequence[KeyValue] = array(KeyValue)
 
 
 @struct
@@ -44,29 +33,10 @@ class Topology:
 
 
 @struct
-class TaskIds:
-    subtopology_id: str = string()
-    partitions: Sequence[int] = array(int32())
-
-
-@struct
 class Assignment:
     active_tasks: Sequence[TaskIds] = array(TaskIds)
     standby_tasks: Sequence[TaskIds] = array(TaskIds)
     warmup_tasks: Sequence[TaskIds] = array(TaskIds)
-
-
-@struct
-class Endpoint:
-    host: str = string()
-    port: int = uint16()
-
-
-@struct
-class TaskOffset:
-    subtopology_id: str = string()
-    partition: int = int32()
-    offset: int = int64()
 
 
 @struct

@@ -1,8 +1,8 @@
 """What the queries say of themselves while they run: for each micro-batch a line on the terminal, and one in a file.
 
-    counts        batch    7   1,204 rows   412 rows/s   2.9 s   behind 0   state 3,310   dropped 0
+    counts  batch 7  1,204 rows  412 rows/s  2.9 s  behind 15 (page-views/1 12, searches/0 3)  state 3,310  dropped 0
 
-"Behind" is the sum of what the partitions have more than was read; the file has it for each partition. "Dropped" counts
+"Behind" is the sum of what the partitions have more than was read, and which of them have how much. "Dropped" counts
 rows that came behind the watermark: more than 0 says that `watermark_s` is too small.
 """
 
@@ -111,9 +111,15 @@ def _offsets(value: Any) -> dict[str, dict[str, int]]:
 def _line(batch: Batch) -> str:
     return (
         f"{batch.job:13} batch {batch.batch_id:4} {batch.rows:8,} rows {batch.rows_per_s:8,.0f} rows/s"
-        f" {batch.duration_ms / 1000:6.1f} s   behind {sum(batch.behind.values()):,}"
+        f" {batch.duration_ms / 1000:6.1f} s   behind {_lag(batch.behind)}"
         f"   state {batch.state_rows:,}   dropped {batch.dropped:,}"
     )
+
+
+def _lag(behind: dict[str, int]) -> str:
+    """The sum, and of what it is made; a partition that is read to its end is not named."""
+    parts = ", ".join(f"{name} {count:,}" for name, count in sorted(behind.items()) if count)
+    return f"{sum(behind.values()):,}" + (f" ({parts})" if parts else "")
 
 
 def read_progress(path: Path) -> list[Batch]:

@@ -39,11 +39,11 @@ from odradek.groups.consumer_state import (
     Part,
 )
 from odradek.groups.consumer_tables import ConsumerTables
-from odradek.groups.offsets import GroupOffsets
 from odradek.groups.reconciliation import reconcile
 from odradek.groups.subscriptions import PatternLimits, Subscriptions, Topics
 from odradek.groups.tables import GroupEpoch, TargetEpoch
-from odradek.groups.timers import MemberTimers, Now, Timer
+from odradek.groups.timed_group import TimedGroup
+from odradek.groups.timers import Now, Timer
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.internal.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
@@ -117,7 +117,7 @@ class HeartbeatResult:
     assigned: Owned | None = None
 
 
-class ConsumerGroup:
+class ConsumerGroup(TimedGroup):
     """One group. Methods are transitions; attributes are for reading."""
 
     type = "consumer"
@@ -125,11 +125,8 @@ class ConsumerGroup:
     protocol_type = CONSUMER_PROTOCOL_TYPE
 
     def __init__(self, group_id: str, limits: ConsumerLimits, topics: Topics) -> None:
-        self.group_id = group_id
-        self.offsets = GroupOffsets()
+        super().__init__(group_id)
         self.tables = ConsumerTables()
-        self.timers = MemberTimers()
-        self.is_dead = False
         self._limits = limits
         self._topics = topics
         self._subscriptions = Subscriptions(self.tables, topics, limits)
@@ -473,15 +470,6 @@ class ConsumerGroup:
 
     # Time
 
-    @property
-    def deadline(self) -> float:
-        """When to ask who is `due`; nobody is before."""
-        return self.timers.deadline
-
-    def due(self, now: Now) -> list[str]:
-        """The members whose time is up. Makes `deadline` exact, as if they were gone."""
-        return self.timers.due(self.members, now)
-
     def resume(self, now: Now) -> None:
         """Start the deadlines of a group that was loaded."""
         for member_id, member in self.members.items():
@@ -490,11 +478,6 @@ class ConsumerGroup:
                 timeout_ms = member.classic.session_timeout_ms
             self.timers.start(Timer.SESSION, member_id, timeout_ms, now)
             self._await_revocation(member, self.tables.current(member_id), now)
-
-    def kill(self) -> None:
-        """The group is deleted or moves away."""
-        self.is_dead = True
-        self.timers.clear()
 
 
 def _stale_error(member: MemberInfo) -> Error:

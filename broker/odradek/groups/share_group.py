@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from odradek.groups.assignors import Assignment
-from odradek.groups.offsets import GroupOffsets
 from odradek.groups.share_assignor import NAME, assign
 from odradek.groups.share_state import (
     NamedPartitions,
@@ -36,7 +35,8 @@ from odradek.groups.share_state import (
 )
 from odradek.groups.subscriptions import SubscribedTopics, Topics
 from odradek.groups.tables import GroupEpoch, TargetEpoch
-from odradek.groups.timers import MemberTimers, Now, Timer
+from odradek.groups.timed_group import TimedGroup
+from odradek.groups.timers import Now, Timer
 from odradek_protocol.errors import BrokerError, Error
 
 __all__ = ["ShareGroup", "ShareGroupLimits", "ShareGroupState", "ShareHeartbeat", "ShareHeartbeatResult"]
@@ -82,8 +82,8 @@ class ShareHeartbeatResult:
     assigned: Assignment | None = None
 
 
-class ShareGroup:
-    """One group. Methods are transitions; attributes are for reading."""
+class ShareGroup(TimedGroup):
+    """One group. Methods are transitions; attributes are for reading. It commits nothing: `offsets` stay empty."""
 
     type = "share"
     """What ListGroups calls such groups."""
@@ -91,12 +91,8 @@ class ShareGroup:
     assignor = NAME
 
     def __init__(self, group_id: str, limits: ShareGroupLimits, topics: Topics) -> None:
-        self.group_id = group_id
-        self.offsets = GroupOffsets()
-        """Share groups commit nothing; it stays empty."""
+        super().__init__(group_id)
         self.tables = ShareTables()
-        self.timers = MemberTimers()
-        self.is_dead = False
         self._limits = limits
         self._topics = topics
         self._subscribed = SubscribedTopics(self.tables.subscribers, topics)
@@ -207,24 +203,10 @@ class ShareGroup:
 
     # Time
 
-    @property
-    def deadline(self) -> float:
-        """When to ask who is `due`; nobody is before."""
-        return self.timers.deadline
-
-    def due(self, now: Now) -> list[str]:
-        """The members whose session is over. Makes `deadline` exact, as if they were gone."""
-        return self.timers.due(self.members, now)
-
     def resume(self, now: Now) -> None:
         """Start the sessions of a group that was loaded."""
         for member_id in self.members:
             self._extend_session(member_id, now)
-
-    def kill(self) -> None:
-        """The group is deleted or moves away."""
-        self.is_dead = True
-        self.timers.clear()
 
     # Inside
 

@@ -30,7 +30,6 @@ from typing import NamedTuple, Protocol
 
 from odradek.groups.consumer_group import FIRST_COMMIT_OF_CONSUMER_PROTOCOL
 from odradek.groups.consumer_state import MemberState
-from odradek.groups.offsets import GroupOffsets
 from odradek.groups.streams_assignor import NAME, Work, assign
 from odradek.groups.streams_reconciliation import reconcile
 from odradek.groups.streams_state import (
@@ -48,7 +47,8 @@ from odradek.groups.streams_topics import ConfiguredTopology, Status, StatusCode
 from odradek.groups.streams_topology import InternalTopic, Topology
 from odradek.groups.subscriptions import SubscribedTopics, Topics
 from odradek.groups.tables import TargetEpoch
-from odradek.groups.timers import MemberTimers, Now, Timer
+from odradek.groups.timed_group import TimedGroup
+from odradek.groups.timers import Now, Timer
 from odradek_protocol.errors import BrokerError, Error
 
 __all__ = [
@@ -136,7 +136,7 @@ class StreamsHeartbeatResult:
     missing_topics: Sequence[InternalTopic] = ()
 
 
-class StreamsGroup:
+class StreamsGroup(TimedGroup):
     """One group. Methods are transitions; attributes are for reading."""
 
     type = "streams"
@@ -145,17 +145,14 @@ class StreamsGroup:
     assignor = NAME
 
     def __init__(self, group_id: str, limits: StreamsGroupLimits, topics: Topics) -> None:
-        self.group_id = group_id
-        self.offsets = GroupOffsets()
+        super().__init__(group_id)
         self.tables = StreamsTables()
-        self.is_dead = False
         self._limits = limits
         self._topics = topics
         self._configured: tuple[Topology, int, ConfiguredTopology] | None = None
         """The topology that was configured last, with which revision of the topics, and what came of it."""
         self._metadata_hash = 0
         """A number for the topics of that topology."""
-        self._timers = MemberTimers()
         self._delayed_until: float | None = None
         """Until when a group that begins waits for members."""
         self._shut_down_by: str | None = None
@@ -198,8 +195,8 @@ class StreamsGroup:
 
     @property
     def deadline(self) -> float:
-        """When to ask what is due; nothing is before."""
-        return min(self._timers.deadline, math.inf if self._delayed_until is None else self._delayed_until)
+        """When to ask what is due, or a group that begins waits no longer; nothing is before."""
+        return min(super().deadline, math.inf if self._delayed_until is None else self._delayed_until)
 
     def consumes(self, topic: str) -> bool:
         """Whether members read a topic."""
@@ -492,10 +489,6 @@ class StreamsGroup:
 
     # Time
 
-    def due(self, now: Now) -> list[str]:
-        """The members whose time is up. Makes `deadline` exact, as if they were gone."""
-        return self._timers.due(self.members, now)
-
     def resume(self, now: Now) -> None:
         """Start the deadlines of a group that was loaded."""
         for member_id, member in self.members.items():
@@ -504,19 +497,18 @@ class StreamsGroup:
 
     def kill(self) -> None:
         """The group is deleted or moves away."""
-        self.is_dead = True
-        self._timers.clear()
+        super().kill()
         self._delayed_until = None
 
     def _extend_session(self, member_id: str, now: Now) -> None:
-        self._timers.start(Timer.SESSION, member_id, self._limits.streams_session_timeout_ms(self.group_id), now)
+        self.timers.start(Timer.SESSION, member_id, self._limits.streams_session_timeout_ms(self.group_id), now)
 
     def _await_revocation(self, member: StreamsMember, current: StreamsCurrent, now: Now) -> None:
         """Have a member fenced that does not give up in time what it was asked to."""
         if current.state is MemberState.UNREVOKED_PARTITIONS:
-            self._timers.start(Timer.REVOCATION, member.member_id, member.rebalance_timeout_ms, now)
+            self.timers.start(Timer.REVOCATION, member.member_id, member.rebalance_timeout_ms, now)
         else:
-            self._timers.end(Timer.REVOCATION, member.member_id)
+            self.timers.end(Timer.REVOCATION, member.member_id)
 
 
 def _told(member: StreamsMember, request: StreamsHeartbeat) -> StreamsMember:

@@ -120,3 +120,30 @@ class Tools:
                 raise RuntimeError(f"{tool}: the JVM ended\n{self._log.read_text()}")
             line += chunk
         return line.removesuffix(b"\n")
+
+
+class GroupTool:
+    """One group, as a tool for groups of its kind shows and changes it."""
+
+    def __init__(self, tools: Tools, tool: str, group: str) -> None:
+        self._tools = tools
+        self._tool = tool
+        self._group = group
+
+    def list(self, *filters: str) -> list[list[str]]:
+        """Return the columns of the group's line, if it is listed."""
+        return self._rows("--list", *filters)
+
+    def describe(self, *what: str) -> list[list[str]]:
+        """Return the columns of each line about the group."""
+        return self._rows("--describe", "--group", self._group, *what)
+
+    def change(self, *what: str) -> str:
+        """Run the tool where the group may refuse what is asked; return what it says."""
+        where = ["--bootstrap-server", self._tools.bootstrap, "--group", self._group]
+        outcome = self._tools.run(self._tool, *where, *what)
+        return outcome.out + outcome.err
+
+    def _rows(self, *options: str) -> list[list[str]]:
+        lines = self._tools.run_on_broker(self._tool, *options).lines
+        return [columns for line in lines if (columns := line.split()) and columns[0] == self._group]

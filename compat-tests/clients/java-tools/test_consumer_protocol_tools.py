@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from harness.clients import client_of
 from harness.consumer_protocol import FEATURE
-from harness.java import Tools
+from harness.java import GroupTool, Tools
 from harness.java_clients import java_driver
 from harness.versions import KAFKA_4
 
@@ -33,29 +33,6 @@ def client(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield agent
 
 
-class _Group:
-    """One group, as the tool shows it."""
-
-    def __init__(self, tools: Tools, name: str) -> None:
-        self._tools = tools
-        self._name = name
-
-    def list(self, *filters: str) -> list[list[str]]:
-        return self._rows("--list", *filters)
-
-    def describe(self, *what: str) -> list[list[str]]:
-        return self._rows("--describe", "--group", self._name, *what)
-
-    def change(self, *what: str) -> str:
-        """Run the tool where the group may refuse what is asked; what it says."""
-        outcome = self._tools.run("consumer-groups", "--bootstrap-server", self._tools.bootstrap, *what)
-        return outcome.out + outcome.err
-
-    def _rows(self, *options: str) -> list[list[str]]:
-        lines = self._tools.run_on_broker("consumer-groups", *options).lines
-        return [columns for line in lines if (columns := line.split()) and columns[0] == self._name]
-
-
 @pytest.mark.feature(FEATURE)
 def test_a_group_with_a_member_and_without(tools: Tools, client: Agent, name: str) -> None:
     client.call("create_topic", topic=name, partitions=2)
@@ -64,7 +41,7 @@ def test_a_group_with_a_member_and_without(tools: Tools, client: Agent, name: st
     client.call("poll", names=["member"], count=20)
     client.call("commit", name="member")
 
-    group = _Group(tools, name)
+    group = GroupTool(tools, "consumer-groups", name)
     assert group.list("--type", "consumer", "--state", "stable") == [[name, "Consumer", "Stable"]]
     assert group.list("--type", "classic") == []
     assert group.list("--state", "empty") == []
@@ -77,9 +54,9 @@ def test_a_group_with_a_member_and_without(tools: Tools, client: Agent, name: st
     assert [columns[1:6] for columns in offsets] == [[name, f"{index}", "10", "10", "0"] for index in range(2)]
     assert {columns[6] for columns in offsets} == {member[1]}
 
-    delete = ["--delete", "--group", name]
-    delete_offsets = ["--delete-offsets", "--group", name, "--topic", name]
-    reset = ["--reset-offsets", "--group", name, "--topic", name, "--shift-by", "-3", "--execute"]
+    delete = ["--delete"]
+    delete_offsets = ["--delete-offsets", "--topic", name]
+    reset = ["--reset-offsets", "--topic", name, "--shift-by", "-3", "--execute"]
     assert "The group is not empty." in group.change(*delete)
     assert "while the consumer group is actively subscribed to it" in group.change(*delete_offsets)
     assert "only be reset if the group" in group.change(*reset)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from harness.clients import client_of
-from harness.java import Tools
+from harness.java import GroupTool, Tools
 from harness.java_clients import share_driver
 from harness.versions import KAFKA_4
 
@@ -34,30 +34,6 @@ def client(target: Target, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield agent
 
 
-class _Group:
-    """One group, as the tool shows it."""
-
-    def __init__(self, tools: Tools, name: str) -> None:
-        self._tools = tools
-        self._name = name
-
-    def list(self, *filters: str) -> list[list[str]]:
-        return self._rows("--list", *filters)
-
-    def describe(self, *what: str) -> list[list[str]]:
-        return self._rows("--describe", "--group", self._name, *what)
-
-    def change(self, *what: str) -> str:
-        """Run the tool where the group may refuse what is asked; what it says."""
-        where = ["--bootstrap-server", self._tools.bootstrap, "--group", self._name]
-        outcome = self._tools.run("share-groups", *where, *what)
-        return outcome.out + outcome.err
-
-    def _rows(self, *options: str) -> list[list[str]]:
-        lines = self._tools.run_on_broker("share-groups", *options).lines
-        return [columns for line in lines if (columns := line.split()) and columns[0] == self._name]
-
-
 @pytest.mark.feature(FEATURE)
 def test_a_group_with_a_member_and_without(tools: Tools, client: Agent, name: str) -> None:
     client.call("create_topic", topic=name, partitions=2)
@@ -67,7 +43,7 @@ def test_a_group_with_a_member_and_without(tools: Tools, client: Agent, name: st
     client.call("share_poll", names=["member"], count=20, type="ACCEPT")
     client.call("share_commit", name="member")
 
-    group = _Group(tools, name)
+    group = GroupTool(tools, "share-groups", name)
     assert group.list() == [[name]]
     assert group.list("--state", "stable") == [[name, "Stable"]]
     assert group.list("--state", "empty") == []

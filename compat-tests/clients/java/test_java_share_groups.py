@@ -180,7 +180,8 @@ class TestDeliveries:
         late = group.poll("slow", count=4)
         group.join("other", explicit=True)
         polled = group.poll("other", count=4, kind=ACCEPT)
-        assert (values(polled), deliveries(polled)) == (produced, [2] * 4)
+        assert values(polled) == produced
+        assert min(deliveries(polled)) > 1  # the lock may have ended before "slow" had them, too
         assert group.commit("other") == {""}
         with suppress(ClientError):  # the client may have seen by itself that the time is over
             group.acknowledge("slow", late, ACCEPT)

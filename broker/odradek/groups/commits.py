@@ -10,6 +10,7 @@ again but for the partition, the offset and the leader epoch, and are written as
 
 import struct
 from collections.abc import Sequence
+from functools import partial
 from itertools import repeat
 from typing import NamedTuple
 
@@ -30,6 +31,10 @@ OFFSET_AT = 2
 LEADER_EPOCH_AT = 10
 
 
+_committed_offset = partial(tuple.__new__, CommittedOffset)
+"""As `CommittedOffset._make`, without a call in Python for each."""
+
+
 class NewOffsets(NamedTuple):
     """What is to be committed of a topic: in each column a value for each partition. A timestamp of -1 is now."""
 
@@ -47,7 +52,7 @@ class NewOffsets(NamedTuple):
             times = [now_ms if time < 0 else time for time in times]
         record_offsets = range(record_offset, record_offset + len(times))
         rows = zip(self.offsets, self.leader_epochs, self.metadata, times, repeat(expire_ms), record_offsets)
-        return list(map(CommittedOffset._make, rows))
+        return list(map(_committed_offset, rows))
 
 
 def encode_commits(

@@ -15,6 +15,7 @@ Source: Kafka documentation, "Record"; KIP-98.
 
 import struct
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from odradek_protocol.records.batch import (
@@ -151,14 +152,19 @@ def encode_alike(
         size += len(length)
         key_at = len(length) + len(head)
         value_at = key_at + len(key) + len(middle)
-        deltas = b"".join([_VARINTS[delta] for delta in range(first + start, first + stop)])
-        _put_column(rows, size, len(length) + 2, deltas, width)
+        _put_column(rows, size, len(length) + 2, _deltas(first + start, first + stop), width)
         for in_value, position, column in differences:
             each = len(column) // count
             part = column[start * each : stop * each]
             _put_column(rows, size, position + (value_at if in_value else key_at), part, each)
         body += rows
         start = stop
+
+
+@lru_cache(maxsize=64)
+def _deltas(start: int, stop: int) -> bytes:
+    """The offset deltas of records, which all take the same number of bytes; who writes many, does so again."""
+    return b"".join(map(encode_varint, range(start, stop)))
 
 
 def _put_column(rows: bytearray, row_size: int, position: int, column: bytes, width: int) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 sys.path.insert(0, str(Path(__file__).parent))
 pytest.register_assert_rewrite("harness")
@@ -33,6 +34,9 @@ from wire.schemas import apis  # noqa: E402 - likewise
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from xdist.remote import Producer
+    from xdist.scheduler import Scheduling
+
 _TARGETS: dict[str, Callable[[Path], Target]] = {
     "odradek": Odradek,
     f"kafka-{KAFKA_4}": KraftKafka,
@@ -41,6 +45,9 @@ _TARGETS: dict[str, Callable[[Path], Target]] = {
 
 # The first test that needs a client or a broker also downloads and compiles it, on the first run on a machine.
 _TIMEOUT_S = 900
+
+# The files that ask the same of Odradek and a real Kafka begin so.
+_WIRE = "test_wire"
 
 _numbers = itertools.count(1)
 
@@ -68,11 +75,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if Path(__file__).parent in item.path.parents and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
+    items.sort(key=lambda item: not item.path.name.startswith(_WIRE))  # the largest part of those that go to one worker
     skip_what_is_missing(items)
     items[:], unasked = without_unasked(items, _broker(config))
     config.hook.pytest_deselected(items=unasked)
     expect_differences(items, _broker(config))
     tell_places(items)
+
+
+class _Files(LoadFileScheduling):
+    """Gives each file to one worker, and the files of the comparison to the same one: they share their brokers."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return _WIRE if Path(file).name.startswith(_WIRE) else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
+    """Return what deals the tests to the workers."""
+    return _Files(config, log)
 
 
 def _is_worker(config: pytest.Config) -> bool:

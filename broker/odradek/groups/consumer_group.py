@@ -182,6 +182,28 @@ class ConsumerGroup(TimedGroup):
             self.undo(self.tables.take_changes())
             raise
 
+    def keep_alive(self, member_id: str, epoch: int, client_id: str, client_host: str, now: Now) -> bool:
+        """A heartbeat that says nothing but that a member is there: keep its session, where nothing is to be done.
+
+        That is most of all heartbeats. False where the member is not what it says or is on its way, or the topics may
+        have changed: nothing is done then, and `heartbeat` tells what follows.
+        """
+        tables = self.tables
+        current, target_epoch = tables.currents.get(member_id), tables.target_epoch.epoch
+        if (
+            current is None
+            or current.epoch != epoch
+            or tables.epoch.epoch != target_epoch
+            or not current.is_reconciled_to(target_epoch)
+            or not self._subscriptions.are_noted(now.wall_ms)
+        ):
+            return False
+        member = tables.members[member_id]
+        if member.client_id != client_id or member.client_host != client_host or member.classic is not None:
+            return False
+        self.timers.start(Timer.SESSION, member_id, self._limits.session_timeout_ms(self.group_id), now)
+        return True
+
     def undo(self, changes: list[ConsumerChange]) -> None:
         """These changes are not to be: have everything as it was, and look at the topics anew."""
         if changes:

@@ -223,6 +223,19 @@ class Membership(GroupKeeper):
         self._schedule(group)
         return result, self._store(shard, group)
 
+    def keep_alive(self, group_id: str, member_id: str, epoch: int, client_id: str, client_host: str) -> bool:
+        """A ConsumerGroupHeartbeat that says nothing new: whether nothing is new for the member either.
+
+        Where that is not so nothing is done, and `consumer_heartbeat` is to be asked. Raises as it does.
+        """
+        group = self._shard(group_id).groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            return False
+        if not group.keep_alive(member_id, epoch, client_id, client_host, self._now()):
+            return False
+        self._schedule(group)
+        return True
+
     def heartbeat_interval_ms(self, group_id: str) -> int:
         """How often the members of a consumer group are told to send a heartbeat."""
         return self._limits.heartbeat_interval_ms(group_id)

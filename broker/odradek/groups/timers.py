@@ -13,9 +13,12 @@ from dataclasses import dataclass
 __all__ = ["MemberTimers", "Now", "Timer"]
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class Now:
-    """The time: in seconds of a monotonic clock, and in milliseconds of the wall clock."""
+    """The time: in seconds of a monotonic clock, and in milliseconds of the wall clock.
+
+    It is not frozen, though nobody changes it: every heartbeat makes one, and a frozen one takes three times as long.
+    """
 
     at: float
     wall_ms: int

@@ -1,7 +1,8 @@
 """What goes into a group and what comes out of it: join requests, members, replies, and tickets for late replies.
 
 Everything here is plain data without a clock: times are seconds of the caller's monotonic clock, timeouts are the
-protocol's milliseconds.
+protocol's milliseconds. Requests and results are not frozen, though nobody changes them: a rebalance makes one of each
+for every member, and a frozen one takes three times as long.
 """
 
 import math
@@ -36,6 +37,11 @@ class Ticket(Generic[T]):
         else:
             waiter()
 
+    def forget(self, waiter: Callable[[], object]) -> None:
+        """Do not call `waiter`, if it has not been called."""
+        if waiter in self._waiters:
+            self._waiters.remove(waiter)
+
     def resolve(self, result: T) -> None:
         """Give the result to all who wait."""
         assert self.result is None, "a ticket is resolved once"
@@ -54,7 +60,7 @@ class Ticket(Generic[T]):
         self.on_resolved(resolve)
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class JoinRequest:
     """A JoinGroup request, as far as it concerns the group.
 
@@ -76,7 +82,7 @@ class JoinRequest:
     can_skip_assignment: bool
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class JoinResult:
     """The reply to a join. `members`, (member id, instance id, metadata), is what the leader makes assignments from."""
 
@@ -90,7 +96,7 @@ class JoinResult:
     skip_assignment: bool = False
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class SyncResult:
     """The reply to a sync: the member's assignment, as the leader sent it."""
 

@@ -96,6 +96,8 @@ class ShareGroup(TimedGroup):
         self._limits = limits
         self._topics = topics
         self._subscribed = SubscribedTopics(self.tables.subscribers, topics)
+        self._assigned_at = -1
+        """The revision of the tables at which all partitions with a state were found to be somebody's."""
         self._begun: dict[tuple[bytes, int], float] = {}
         """When the share coordinator was asked to begin with a partition."""
 
@@ -174,6 +176,8 @@ class ShareGroup(TimedGroup):
             if topic is None:
                 continue
             known = initialized.get(topic.topic_id, ("", frozenset()))[1]
+            if len(known) == len(topic.partitions):
+                continue
             partitions = frozenset(
                 index
                 for index in range(len(topic.partitions))
@@ -254,19 +258,22 @@ class ShareGroup(TimedGroup):
         return raised
 
     def _has_unassigned(self) -> bool:
-        """Whether there are partitions with a state that nobody is to have."""
+        """Whether there are partitions with a state that nobody is to have; looks at all members when that may be."""
         initialized = self.tables.topics.initialized
-        if not self.members or not initialized:
+        if not self.members or not initialized or self._assigned_at == self.tables.revision:
             return False
         assigned: dict[bytes, set[int]] = {}
         for target in self.tables.targets.values():
             for topic_id, partitions in target.items():
                 assigned.setdefault(topic_id, set()).update(partitions)
-        return any(
+        found = any(
             assigned.get(topic_id, set()) != partitions
             for topic_id, (name, partitions) in initialized.items()
             if name in self.tables.subscribers
         )
+        if not found:
+            self._assigned_at = self.tables.revision
+        return found
 
     def _maybe_assign(self, now: Now) -> None:
         """Make a new target, unless the last one is too young."""

@@ -42,22 +42,18 @@ from odradek.groups.consumer_tables import ConsumerTables
 from odradek.groups.reconciliation import reconcile
 from odradek.groups.subscriptions import PatternLimits, Subscriptions, Topics
 from odradek.groups.tables import GroupEpoch, TargetEpoch
-from odradek.groups.timed_group import TimedGroup
+from odradek.groups.timed_group import FIRST_COMMIT_WITH_MEMBER_EPOCH, CommittingGroup
 from odradek.groups.timers import Now, Timer
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.internal.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
 __all__ = [
-    "FIRST_COMMIT_OF_CONSUMER_PROTOCOL",
     "ConsumerGroup",
     "ConsumerGroupState",
     "ConsumerLimits",
     "Heartbeat",
     "HeartbeatResult",
 ]
-
-FIRST_COMMIT_OF_CONSUMER_PROTOCOL = 9
-"""The first version of OffsetCommit that has a member epoch."""
 
 
 class ConsumerGroupState(enum.Enum):
@@ -117,7 +113,7 @@ class HeartbeatResult:
     assigned: Owned | None = None
 
 
-class ConsumerGroup(TimedGroup):
+class ConsumerGroup(CommittingGroup[MemberInfo]):
     """One group. Methods are transitions; attributes are for reading."""
 
     type = "consumer"
@@ -152,11 +148,6 @@ class ConsumerGroup(TimedGroup):
         if all(tables.current(member_id).is_reconciled_to(target_epoch) for member_id in tables.members):
             return ConsumerGroupState.STABLE
         return ConsumerGroupState.RECONCILING
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nobody is in the group."""
-        return not self.tables.members
 
     @property
     def assignor(self) -> str:
@@ -233,20 +224,12 @@ class ConsumerGroup(TimedGroup):
             member = self.members.get(member_id)
             if member is None and joins:
                 return MemberInfo(member_id)
-            member = self.dynamic_member(member_id)
+            member = self.member(member_id)
         elif joins:
             return self.claim(member_id, instance_id, only_released=True)
         else:
             member = self.static_member(member_id, instance_id)
         self._check_epoch(member, request)
-        return member
-
-    def dynamic_member(self, member_id: str) -> MemberInfo:
-        """The member of that id. UNKNOWN_MEMBER_ID when there is none."""
-        member = self.members.get(member_id)
-        if member is None:
-            text = f"Member {member_id} is not a member of group {self.group_id}."
-            raise BrokerError(Error.UNKNOWN_MEMBER_ID, text)
         return member
 
     def static_member(self, member_id: str, instance_id: str) -> MemberInfo:
@@ -260,9 +243,9 @@ class ConsumerGroup(TimedGroup):
         return self.members[member_id]
 
     def identified(self, member_id: str, instance_id: str | None) -> MemberInfo:
-        """The member that is who it says it is. Raises as `dynamic_member` or `static_member` does."""
+        """The member that is who it says it is. Raises as `member` or `static_member` does."""
         if instance_id is None:
-            return self.dynamic_member(member_id)
+            return self.member(member_id)
         return self.static_member(member_id, instance_id)
 
     def claim(self, member_id: str, instance_id: str, *, only_released: bool) -> MemberInfo:
@@ -452,8 +435,8 @@ class ConsumerGroup(TimedGroup):
         """
         if epoch < 0 and not self.members:
             return
-        member, current = self.dynamic_member(member_id), self.tables.current(member_id)
-        if member.classic is None and version < FIRST_COMMIT_OF_CONSUMER_PROTOCOL:
+        member, current = self.member(member_id), self.tables.current(member_id)
+        if member.classic is None and version < FIRST_COMMIT_WITH_MEMBER_EPOCH:
             text = "OffsetCommit version 9 or above must be used by members using the consumer group protocol"
             raise BrokerError(Error.UNSUPPORTED_VERSION, text)
         if epoch == current.epoch:
@@ -468,17 +451,6 @@ class ConsumerGroup(TimedGroup):
                 return
         raise BrokerError(_stale_error(member))
 
-    def check_transactional_commit(
-        self, member_id: str, instance_id: str | None, epoch: int, partitions: Iterable[tuple[str, int]]
-    ) -> None:
-        """Decide whether a transaction may commit offsets; its producer need not be a member.
-
-        Only who says to be a member has to be one (KIP-447). Raises as `check_commit` does.
-        """
-        if epoch < 0 and not member_id and instance_id is None:
-            return
-        self.check_commit(member_id, epoch, FIRST_COMMIT_OF_CONSUMER_PROTOCOL, partitions)
-
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         """Decide whether a member may be told offsets: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, ILLEGAL_GENERATION.
 
@@ -486,7 +458,7 @@ class ConsumerGroup(TimedGroup):
         """
         if member_id is None and epoch < 0:
             return
-        member = self.dynamic_member(member_id or "")
+        member = self.member(member_id or "")
         if epoch != self.tables.current(member.member_id).epoch:
             raise BrokerError(_stale_error(member))
 

@@ -82,7 +82,7 @@ class ShareHeartbeatResult:
     assigned: Assignment | None = None
 
 
-class ShareGroup(TimedGroup):
+class ShareGroup(TimedGroup[ShareMember]):
     """One group. Methods are transitions; attributes are for reading. It commits nothing: `offsets` stay empty."""
 
     type = "share"
@@ -152,7 +152,7 @@ class ShareGroup(TimedGroup):
 
     def leave(self, member_id: str) -> ShareHeartbeatResult:
         """The last ShareGroupHeartbeat of a member. UNKNOWN_MEMBER_ID."""
-        self._known(member_id)
+        self.member(member_id)
         self.fence([member_id])
         return ShareHeartbeatResult(member_id, -1)
 
@@ -217,19 +217,12 @@ class ShareGroup(TimedGroup):
     def _extend_session(self, member_id: str, now: Now) -> None:
         self.timers.start(Timer.SESSION, member_id, self._limits.share_session_timeout_ms(self.group_id), now)
 
-    def _known(self, member_id: str) -> ShareMember:
-        member = self.members.get(member_id)
-        if member is None:
-            text = f"Member {member_id} is not a member of group {self.group_id}."
-            raise BrokerError(Error.UNKNOWN_MEMBER_ID, text)
-        return member
-
     def _admit(self, request: ShareHeartbeat) -> ShareMember | None:
         """The member that sends a heartbeat; None for one that joins and is not known."""
         told = request.member_epoch
         if told == 0:
             return self.members.get(request.member_id)
-        member, current = self._known(request.member_id), self.tables.current(request.member_id)
+        member, current = self.member(request.member_id), self.tables.current(request.member_id)
         if told > current.epoch:
             relation = f"a greater member epoch ({told}) than the one known by the group coordinator ({current.epoch})"
         elif told < current.epoch and told != current.previous_epoch:

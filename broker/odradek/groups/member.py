@@ -1,14 +1,13 @@
 """What goes into a group and what comes out of it: join requests, members, replies, and tickets for late replies.
 
 Everything here is plain data without a clock: times are seconds of the caller's monotonic clock, timeouts are the
-protocol's milliseconds. Requests and results are not frozen, though nobody changes them: a rebalance makes one of each
-for every member, and a frozen one takes three times as long.
+protocol's milliseconds.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from odradek_protocol.errors import Error
 
@@ -60,8 +59,7 @@ class Ticket(Generic[T]):
         self.on_resolved(resolve)
 
 
-@dataclass(slots=True)
-class JoinRequest:
+class JoinRequest(NamedTuple):
     """A JoinGroup request, as far as it concerns the group.
 
     `member_id` is empty when the client has none yet, and then `new_member_id` is the one it is to get.
@@ -82,8 +80,7 @@ class JoinRequest:
     can_skip_assignment: bool
 
 
-@dataclass(slots=True)
-class JoinResult:
+class JoinResult(NamedTuple):
     """The reply to a join. `members`, (member id, instance id, metadata), is what the leader makes assignments from."""
 
     error: Error
@@ -96,8 +93,7 @@ class JoinResult:
     skip_assignment: bool = False
 
 
-@dataclass(slots=True)
-class SyncResult:
+class SyncResult(NamedTuple):
     """The reply to a sync: the member's assignment, as the leader sent it."""
 
     error: Error

@@ -1,17 +1,20 @@
-"""Any order of commits, transactions, deletions and restarts: an offset is what was committed last, and never older.
+"""Any order of commits, transactions, deletions, compaction and restarts: an offset is what was committed last.
 
 The log is real, and a restart reads it. What is last is what the log has last among what counts: a commit counts when
-it is there, one of a transaction when its marker says so.
+it is there, one of a transaction when its marker says so. Compaction changes nothing of that.
 """
 
 import shutil
 import tempfile
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, cast
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from support.cleaning import clean
 from support.consumer_groups import ConsumerLimits, FakeTopics
 from support.logs import NOW_MS, Opener, marker
 
@@ -19,13 +22,14 @@ from odradek.clock import Clock
 from odradek.cluster.topics import CONSUMER_OFFSETS
 from odradek.config import BrokerConfig
 from odradek.group_commit import FlushRounds
+from odradek.groups.commits import NewOffsets
 from odradek.groups.shard import GroupShard
 from odradek.log.log import Log, Origin
 from odradek.partition import Partition
 from odradek_protocol.records.control import ControlType
 
 GROUPS = st.sampled_from(["g", "h"])
-PARTITIONS = st.lists(st.sampled_from([("t", 0), ("t", 1), ("u", 0)]), min_size=1, max_size=3, unique=True)
+PARTITIONS = st.lists(st.sampled_from([("t", 0), ("t", 1), ("u", 0)]), min_size=1, max_size=3, unique=True).map(sorted)
 PRODUCERS = st.integers(1, 2)
 OFFSETS = st.integers(0, 9)
 
@@ -60,6 +64,8 @@ class OffsetRules(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.mkdtemp(prefix="odradek-offsets-")
         self.open_log = Opener(self.folder)
+        self.open_log.config.cleanup_policy = ["compact"]
+        self.open_log.config.delete_retention_ms = 0
         self.model = Model()
         self.log: Log | None = None
         self.start()
@@ -82,7 +88,7 @@ class OffsetRules(RuleBasedStateMachine):
     @rule(group=GROUPS, partitions=PARTITIONS, offset=OFFSETS)
     def commit(self, group: str, partitions: list[tuple[str, int]], offset: int) -> None:
         self.model.see(self.commits(group, partitions, offset))
-        commits, _ = self.shard.append_commits(group, [(*each, offset, -1, -1, "") for each in partitions])
+        commits, _ = self.shard.append_commits(group, _new_offsets(partitions, offset))
         self.shard.put_offsets(group, commits)
 
     @rule(producer=PRODUCERS, group=GROUPS, partitions=PARTITIONS, offset=OFFSETS)
@@ -90,8 +96,7 @@ class OffsetRules(RuleBasedStateMachine):
         self, producer: int, group: str, partitions: list[tuple[str, int]], offset: int
     ) -> None:
         self.model.open.setdefault(producer, {}).update(self.commits(group, partitions, offset))
-        offsets = [(*each, offset, -1, -1, "") for each in partitions]
-        self.shard.append_commits(group, offsets, producer=(producer, 0))
+        self.shard.append_commits(group, _new_offsets(partitions, offset), producer=(producer, 0))
 
     @rule(producer=PRODUCERS, committed=st.booleans())
     def end_transaction(self, producer: int, committed: bool) -> None:
@@ -104,12 +109,20 @@ class OffsetRules(RuleBasedStateMachine):
 
     @rule(group=GROUPS, partitions=PARTITIONS)
     def forget(self, group: str, partitions: list[tuple[str, int]]) -> None:
-        found = self.shard.groups.get(group)
+        """Offsets that an open transaction may change stay, as where offsets expire."""
+        found, pending = self.shard.groups.get(group), self.shard.pending.of_group(group)
         known = [] if found is None else [each for each in partitions if found.offsets.get(*each)]
+        known = [each for each in known if each not in pending]
         if found is not None and known:
             self.shard.remove_offsets(found, known)
             for each in known:
                 del self.model.visible[group, *each]
+
+    @rule()
+    def compact(self) -> None:
+        assert self.log is not None
+        self.log.roll(NOW_MS)
+        clean(self.log, NOW_MS + 1)
 
     @rule()
     def restart(self) -> None:
@@ -139,6 +152,15 @@ class OffsetRules(RuleBasedStateMachine):
         if self.log is not None:
             self.log.close()
         shutil.rmtree(self.folder)
+
+
+def _new_offsets(partitions: list[tuple[str, int]], offset: int) -> list[NewOffsets]:
+    found = []
+    for topic, named in groupby(partitions, key=itemgetter(0)):
+        indexes = [index for _, index in named]
+        count = len(indexes)
+        found.append(NewOffsets(topic, indexes, [offset] * count, [-1] * count, [-1] * count, [""] * count))
+    return found
 
 
 OffsetRules.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

@@ -177,7 +177,7 @@ def leaving(group: ConsumerGroup, members: Collection[tuple[str, str | None]]) -
         member_id = given_id
         try:
             if instance_id is None:
-                group.dynamic_member(member_id)
+                group.member(member_id)
             else:
                 member_id = given_id or group.tables.static_ids.get(instance_id, "")
                 group.static_member(member_id, instance_id)

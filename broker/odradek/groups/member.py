@@ -36,6 +36,11 @@ class Ticket(Generic[T]):
         else:
             waiter()
 
+    def forget(self, waiter: Callable[[], object]) -> None:
+        """Do not call `waiter`, if it has not been called."""
+        if waiter in self._waiters:
+            self._waiters.remove(waiter)
+
     def resolve(self, result: T) -> None:
         """Give the result to all who wait."""
         assert self.result is None, "a ticket is resolved once"

@@ -136,6 +136,8 @@ class ShareTables(Tables[SharePart, SharePartValue]):
         self.targets: dict[str, Assignment] = {}
         self.subscribers: dict[str, int] = {}
         """How many members subscribe to each topic."""
+        self.revision = 0
+        """Grows with each change to anything but what members have."""
         super().__init__(
             SharePart,
             {SharePart.MEMBER: self.members, SharePart.CURRENT: self.currents, SharePart.TARGET: self.targets},
@@ -163,6 +165,9 @@ class ShareTables(Tables[SharePart, SharePartValue]):
     def _replaced(
         self, part: SharePart, _: str, before: SharePartValue | None, value: SharePartValue | None, /
     ) -> None:
+        if part is SharePart.CURRENT:
+            return
+        self.revision += 1
         if part is SharePart.MEMBER:
             self._count(cast(ShareMember | None, before), -1)
             self._count(cast(ShareMember | None, value), 1)

@@ -8,7 +8,7 @@ Everything in the tables is plain data that never changes: a change puts a new t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import Enum
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -65,6 +65,10 @@ class Tables(ABC, Generic[P, V]):
         """What a group has one of; `default` where it has none yet."""
         value: T = self._tables[part].get("", default)
         return value
+
+    def names(self, part: P) -> Collection[str]:
+        """The names of what a group has several of."""
+        return self._tables[part].keys()
 
     def change(self, part: P, name: str, value: V | None) -> None:
         """Put a value in its place, None to delete, and remember that it has to be stored."""

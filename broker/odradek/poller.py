@@ -102,18 +102,19 @@ class Poller(trio.abc.Instrument):
 
     async def run(self) -> None:
         """Serve until cancelled."""
-        try:
-            if self._trio_fd is None:
-                await self._serve_in_a_task()
-            else:
-                self._epoll.register(self._trio_fd, select.EPOLLIN)
-                trio.lowlevel.add_instrument(self)
-                try:
-                    await trio.sleep_forever()
-                finally:
-                    trio.lowlevel.remove_instrument(self)
-        finally:
-            self._epoll.close()
+        if self._trio_fd is None:
+            await self._serve_in_a_task()
+        else:
+            self._epoll.register(self._trio_fd, select.EPOLLIN)
+            trio.lowlevel.add_instrument(self)
+            try:
+                await trio.sleep_forever()
+            finally:
+                trio.lowlevel.remove_instrument(self)
+
+    def close(self) -> None:
+        """Let go of the epoll, when no connection is left."""
+        self._epoll.close()
 
     async def _serve_in_a_task(self) -> None:
         """What works without trio's epoll: a round of trio's loop for each round of requests."""

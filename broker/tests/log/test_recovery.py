@@ -31,6 +31,11 @@ def values(log: Log) -> list[bytes | None]:
     return [value for _, value in contents(log)]
 
 
+def log_files(log: Log) -> list[Path]:
+    """The files of a log's segments."""
+    return sorted(path for path in Path(log.directory).iterdir() if path.stem.isdecimal())
+
+
 class TestDamage:
     def test_torn_tail_of_every_length(self, opener: Opener) -> None:
         log = opener()
@@ -125,8 +130,43 @@ class TestDamage:
         path.write_bytes(path.read_bytes()[:-1])
         assert values(opener(clean=True)) == [b"a"]
 
+    @pytest.mark.parametrize("kept", [0, 1, 30])
+    def test_zeros_after_a_clean_close(self, opener: Opener, kept: int) -> None:
+        """The active segment lost its blocks to the disk, and its indexes tell of what is gone."""
+        log = opener()
+        fill(log, *[b"%d" % number * 30 for number in range(60)])
+        before = contents(log)
+        log.close()
+        path = Path(log.active.path)
+        end = log.active.find(kept)
+        assert end is not None
+        path.write_bytes(path.read_bytes()[: end[0]].ljust(log.active.size, b"\0"))
+        reopened = opener(clean=True)
+        assert contents(reopened) == before[:kept]
+        assert (reopened.log_end_offset, path.stat().st_size) == (kept, end[0])
+        fill(reopened, b"next")
+        assert contents(reopened) == [*before[:kept], (kept, b"next")]
+        check_indexes(reopened)
+        latest = reopened.max_timestamp(kept + 1)
+        assert latest is not None
+        assert latest.offset <= kept
+
 
 class TestIndexes:
+    def test_files_are_made_with_the_first_entry_or_at_the_end(
+        self, opener: Opener, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        log = opener()
+        assert [path.suffix for path in log_files(log)] == [".log"]
+        log.close()
+        again = opener(clean=True)
+        assert [path.suffix for path in log_files(again)] == [".log"]
+        fill(again, b"a")
+        again.close()
+        assert [path.suffix for path in log_files(again)] == [".index", ".log", ".timeindex"]
+        assert values(opener(clean=True)) == [b"a"]
+        assert not caplog.records
+
     @pytest.mark.parametrize("damage", ["missing", "torn", "nonsense"])
     def test_rebuilt(self, opener: Opener, damage: str) -> None:
         opener.config.segment_bytes = 4000

@@ -130,27 +130,6 @@ class TestDamage:
         path.write_bytes(path.read_bytes()[:-1])
         assert values(opener(clean=True)) == [b"a"]
 
-    @pytest.mark.parametrize("kept", [0, 1, 30])
-    def test_zeros_after_a_clean_close(self, opener: Opener, kept: int) -> None:
-        """The active segment lost its blocks to the disk, and its indexes tell of what is gone."""
-        log = opener()
-        fill(log, *[b"%d" % number * 30 for number in range(60)])
-        before = contents(log)
-        log.close()
-        path = Path(log.active.path)
-        end = log.active.find(kept)
-        assert end is not None
-        path.write_bytes(path.read_bytes()[: end[0]].ljust(log.active.size, b"\0"))
-        reopened = opener(clean=True)
-        assert contents(reopened) == before[:kept]
-        assert (reopened.log_end_offset, path.stat().st_size) == (kept, end[0])
-        fill(reopened, b"next")
-        assert contents(reopened) == [*before[:kept], (kept, b"next")]
-        check_indexes(reopened)
-        latest = reopened.max_timestamp(kept + 1)
-        assert latest is not None
-        assert latest.offset <= kept
-
 
 class TestIndexes:
     def test_files_are_made_with_the_first_entry_or_at_the_end(

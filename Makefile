@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= data
 LISTENERS ?= PLAINTEXT://127.0.0.1:9092
+# The tests' worker processes. Most tests wait most of the time, so that two cores are enough for three.
+WORKERS ?= 3
+PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 SOURCES := $(wildcard broker protocol compat-tests benchmarks pipeline)
 INSTALLED := $(VENV)/.installed
 PIPELINE_INSTALLED := $(VENV)/.pipeline-installed
@@ -41,26 +44,26 @@ $(PIPELINE_INSTALLED): $(INSTALLED)
 	@touch $@
 
 test: install $(PIPELINE_INSTALLED)
-	$(BIN)/pytest
+	$(BIN)/pytest $(PARALLEL)
 
 unit: install
-	$(BIN)/pytest protocol/tests broker/tests
+	$(BIN)/pytest $(PARALLEL) protocol/tests broker/tests
 
 # The suite against Odradek, and the report card; with Kafka's results kept from the last `make compat-kafka`.
 compat: install
-	@$(BIN)/pytest compat-tests --results compat-tests/results/odradek.json; status=$$?; \
+	@$(BIN)/pytest $(PARALLEL) compat-tests --results compat-tests/results/odradek.json; status=$$?; \
 	$(BIN)/python compat-tests/report_card.py; exit $$status
 
 # What the card says of Kafka: the clients' tests against each release.
 compat-kafka: install
 	@status=0; cd compat-tests; \
 	for release in $$(../$(BIN)/python -c "from harness.versions import *; print(KAFKA_4, KAFKA_3)"); do \
-	  ../$(BIN)/pytest clients --target kafka-$$release --results results/kafka-$$release.json || status=$$?; \
+	  ../$(BIN)/pytest $(PARALLEL) clients --target kafka-$$release --results results/kafka-$$release.json || status=$$?; \
 	done; ../$(BIN)/python report_card.py; exit $$status
 
 # One client: make compat-aiokafka
 compat-%: install
-	@$(BIN)/pytest compat-tests/clients/$* --results compat-tests/results/odradek.json; status=$$?; \
+	@$(BIN)/pytest $(PARALLEL) compat-tests/clients/$* --results compat-tests/results/odradek.json; status=$$?; \
 	$(BIN)/python compat-tests/report_card.py $*; exit $$status
 
 lint: install

@@ -24,7 +24,7 @@ from harness.differences import expect_differences, without_unasked  # noqa: E40
 from harness.features import skip_what_is_missing  # noqa: E402 - likewise
 from harness.kafka import KraftKafka, ZooKeeperKafka  # noqa: E402 - likewise
 from harness.odradek import Odradek  # noqa: E402 - likewise
-from harness.results import Results  # noqa: E402 - likewise
+from harness.results import Results, tell_places  # noqa: E402 - likewise
 from harness.target import External, Target  # noqa: E402 - likewise
 from harness.versions import KAFKA_3, KAFKA_4  # noqa: E402 - likewise
 from wire.comparison import Comparison  # noqa: E402 - likewise
@@ -60,7 +60,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "feature(name): the row of the report card that the test belongs to")
-    if results := config.getoption("results"):
+    if (results := config.getoption("results")) and not _is_worker(config):
         config.pluginmanager.register(Results(_broker(config), Path(results)))
 
 
@@ -72,6 +72,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:], unasked = without_unasked(items, _broker(config))
     config.hook.pytest_deselected(items=unasked)
     expect_differences(items, _broker(config))
+    tell_places(items)
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    """Tell whether this process runs tests for another one, which gets its reports (pytest-xdist)."""
+    return hasattr(config, "workerinput")
 
 
 def _broker(config: pytest.Config) -> str:

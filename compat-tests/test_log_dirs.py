@@ -8,9 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from harness.cache import require_program
-from harness.jars import jars
 from harness.java import Tools
+from harness.java_clients import java_program
 from harness.versions import KAFKA_3, KAFKA_4
 
 from odradek.testing import Broker
@@ -22,8 +21,7 @@ TIMEOUT_S = 120
 def alter(version: str, bootstrap: str, topic: str, folders: dict[int, Path]) -> subprocess.CompletedProcess[str]:
     """Ask for partitions in folders."""
     moves = [part for index, folder in folders.items() for part in (topic, str(index), "1", str(folder))]
-    classpath = f"{jars(f'kafka-{version}')}/*"
-    command = [require_program("java"), "-Xmx256m", "-cp", classpath, str(ALTER), bootstrap, *moves]
+    command = [*java_program(f"kafka-{version}", [ALTER], "AlterLogDirs").command, bootstrap, *moves]
     return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from harness.cache import require_program
 from harness.clients import client_of, python_driver
-from harness.jars import jars
-from harness.java import OLD_CLIENT
+from harness.java_clients import java_program
 from harness.versions import OLD_JAVA
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 # Which release of Kafka a client is told that it talks to: formats 0, 0 and 1.
 BROKERS = [(0, 8, 2), (0, 9, 0), (0, 10, 2)]
 OLD_DRIVER = "old_formats_driver.py"
+OLD_CLIENT = Path(__file__).parent / "harness" / "OldClient.java"
 CODECS = [None, "gzip", "snappy", "lz4"]
 
 RECORDS = [{"key": f"k{number}", "value": f"value {number} " + "again and " * 30} for number in range(50)]
@@ -91,10 +91,10 @@ def test_groups_of_old_clients(
 @pytest.mark.parametrize("release", OLD_JAVA)
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4"])
 def test_java_clients_of_long_ago(target: Target, modern: Agent, name: str, release: str, codec: str) -> None:
+    program = java_program(f"kafka-clients-{release}", [OLD_CLIENT], "OldClient")
+
     def run(*arguments: str) -> list[str]:
-        libraries = f"{jars(f'kafka-clients-{release}')}/*"
-        command = [require_program("java"), "-Xmx128m", "-cp", libraries, OLD_CLIENT, *arguments]
-        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([*program.command, *arguments], check=True, capture_output=True, text=True, timeout=120)
         return done.stdout.splitlines()
 
     modern.call("create_topic", topic=name)

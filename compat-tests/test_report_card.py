@@ -9,7 +9,7 @@ import pytest
 from harness.card import Card, Note
 from harness.card_html import as_html
 from harness.card_markdown import as_markdown
-from harness.results import DIFFERS, FAILED, MISSING, PASSED
+from harness.results import DIFFERS, FAILED, MISSING, PASSED, Results
 from harness.versions import release_of
 
 if TYPE_CHECKING:
@@ -74,3 +74,29 @@ def test_both_texts_tell_all_of_it(card: Card) -> None:
 def test_one_folder_of_a_card(tmp_path: Path, card: Card) -> None:
     assert card.clients == ["kafka-python-2", "kafkajs", "sarama"]
     assert Card.read(tmp_path.glob("*.json"), "kafka-python").clients == ["kafka-python-2"]
+
+
+def report(client: str, outcome: str, **told: str) -> pytest.TestReport:
+    properties = [("client", client), ("feature", "groups"), *told.items()]
+    location = ("test_groups.py", 1, "test_join")
+    phase = "call" if outcome == "passed" else "setup"
+    return pytest.TestReport(
+        "test_groups.py::test_join", location, {}, outcome, None, phase, user_properties=properties
+    )
+
+
+def test_a_run_replaces_the_clients_that_it_ran_and_no_others(tmp_path: Path) -> None:
+    file = tmp_path / "odradek.json"
+    earlier = {"sarama": {"groups": cell(passed=1)}, "kafkajs": {"groups": cell(passed=1), "admin": cell(passed=1)}}
+    file.write_text(json.dumps({"broker": "odradek", "clients": earlier}))
+    run = Results("odradek", file)
+    run.pytest_runtest_logreport(report("kafkajs", "passed"))
+    run.pytest_runtest_logreport(report("kafkajs", "failed"))
+    run.pytest_runtest_logreport(report("aiokafka", "skipped", missing="no assignor"))
+    run.pytest_runtest_logreport(report("kcat", "skipped"))
+    run.pytest_sessionfinish()
+    assert json.loads(file.read_text())["clients"] == {
+        "aiokafka": {"groups": cell("no assignor", missing=1)},
+        "kafkajs": {"groups": cell("test_join (setup)", passed=1, failed=1)},
+        "sarama": earlier["sarama"],
+    }

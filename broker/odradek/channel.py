@@ -209,7 +209,7 @@ class Channel:
         """Whether the poller is to serve the connection."""
         return self._task is not None
 
-    def serve_now(self) -> bool:
+    def serve_now(self, turns: int = TURNS_IN_A_ROW) -> bool:
         """Serve what has come without waiting, as the poller; whether there may be more to do at once.
 
         What cannot be done without waiting goes to the task. A connection that is not ready for more is not watched.
@@ -220,7 +220,8 @@ class Channel:
             return False
         turn: Turn | Wait | Exception
         try:
-            turn = self._serve(receive=True, sends=False) if self._unsent is None else self._send_on(self._unsent)
+            unsent = self._unsent
+            turn = self._serve(receive=True, sends=False, turns=turns) if unsent is None else self._send_on(unsent)
         except Exception as error:  # noqa: BLE001 - raised again by the task
             turn = error
         if self._replies and turn is Turn.ANSWERED:
@@ -318,7 +319,7 @@ class Channel:
             raise turn
         return turn
 
-    def _serve(self, *, receive: bool, sends: bool = True) -> "Turn | Wait":
+    def _serve(self, *, receive: bool, sends: bool = True, turns: int = TURNS_IN_A_ROW) -> "Turn | Wait":
         """Serve what was received, and then what can be received; without the latter where the poller is to tell.
 
         Without `sends`, the last replies are left to `send_replies`.
@@ -329,7 +330,7 @@ class Channel:
         if self._postponed is not None:
             return Turn.POSTPONED
         try:
-            for _ in range(TURNS_IN_A_ROW):
+            for _ in range(turns):
                 request = frames.next_request()
                 if request is not None:
                     wait = self._answer(request)
@@ -339,24 +340,27 @@ class Channel:
                 if self._replies and (sends or receive) and (unsent := self._send()) is not None:
                     return self._send_later(unsent)
                 if not receive:
-                    return self._answered()
+                    break
                 if self._memory.is_short_for(frames):
                     return self._memory.wait_for(frames)
                 buffer = frames.receive_buffer()
                 try:
                     size = self.sock.recv_into(buffer)
                 except BlockingIOError:
-                    return self._answered()
+                    break
                 if size == 0:
                     return Turn.CLOSED
                 frames.received(size)
                 # Where there is room left, nothing more is there: the poller would have to be asked anyway.
                 receive = size == len(buffer)
+            else:
+                if receive or sends or frames.pending_bytes:
+                    unsent = self._send()
+                    return Turn.MORE if unsent is None else self._send_later(unsent)
         except (ProtocolError, CloseConnection):
             self._send()
             raise
-        unsent = self._send()
-        return Turn.MORE if unsent is None else self._send_later(unsent)
+        return self._answered()
 
     def _answered(self) -> Turn:
         self._frames.release()

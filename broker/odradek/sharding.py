@@ -24,7 +24,7 @@ import trio
 from odradek.log.log import Origin
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.records.batch import NO_PRODUCER_ID, TRANSACTIONAL, RecordBatch
-from odradek_protocol.records.build import build_keyed_batch
+from odradek_protocol.records.build import encode_keyed, wrap_keyed
 from odradek_protocol.records.compression import Codec
 from odradek_protocol.records.formats import iter_any, read_any
 from odradek_protocol.records.read import Record
@@ -160,8 +160,15 @@ class Shard(ABC):
 
         Raises NOT_ENOUGH_REPLICAS, and as `Partition.append` does.
         """
-        batch = build_keyed_batch(
-            records,
+        body = bytearray()
+        encode_keyed(body, 0, records)
+        return self.append_body(body, len(records), producer)
+
+    def append_body(self, body: bytearray, count: int, producer: tuple[int, int] = NO_PRODUCER) -> int:
+        """Append `count` records that are encoded already; the rest as `append_records`."""
+        batch = wrap_keyed(
+            body,
+            count,
             self._clock.now_ms(),
             codec=self._codec,
             producer=producer,

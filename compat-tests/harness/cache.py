@@ -11,13 +11,14 @@ import hashlib
 import os
 import shutil
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 
 def cache_root() -> Path:
@@ -35,9 +36,7 @@ def provide(name: str, inputs: Iterable[str], build: Callable[[Path], None]) -> 
     digest = hashlib.sha256("\n".join(inputs).encode()).hexdigest()[:10]
     folder = cache_root() / f"{name}-{digest}"
     marker = folder / ".complete"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_name(folder.name + ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with alone(folder.name):
         if not marker.exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
@@ -47,6 +46,16 @@ def provide(name: str, inputs: Iterable[str], build: Callable[[Path], None]) -> 
                 unavailable(f"{name} could not be downloaded: {error}")
             marker.touch()
     return folder
+
+
+@contextmanager
+def alone(name: str) -> Iterator[None]:
+    """Hold the lock `name` of the cache folder; whoever wants it meanwhile, in any process, waits."""
+    folder = cache_root()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def unavailable(reason: str) -> NoReturn:

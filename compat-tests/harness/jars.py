@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from harness.cache import provide, require_program
+from harness.cache import alone, provide, require_program
 from harness.versions import JARS, MAVEN_DEPENDENCY_PLUGIN
 
 _DOWNLOAD_TIMEOUT_S = 600
@@ -22,18 +22,16 @@ def jars(name: str) -> Path:
         with tempfile.TemporaryDirectory() as project:
             pom = Path(project) / "pom.xml"
             pom.write_text(_pom(dependencies))
-            subprocess.run(
-                [
-                    maven,
-                    "--batch-mode",
-                    "--quiet",
-                    f"--file={pom}",
-                    f"{MAVEN_DEPENDENCY_PLUGIN}:copy-dependencies",
-                    f"-DoutputDirectory={folder}",
-                ],
-                check=True,
-                timeout=_DOWNLOAD_TIMEOUT_S,
-            )
+            command = [
+                maven,
+                "--batch-mode",
+                "--quiet",
+                f"--file={pom}",
+                f"{MAVEN_DEPENDENCY_PLUGIN}:copy-dependencies",
+                f"-DoutputDirectory={folder}",
+            ]
+            with alone("maven"):  # its repository is for one process at a time
+                subprocess.run(command, check=True, timeout=_DOWNLOAD_TIMEOUT_S)
 
     return provide(f"jars-{name}", inputs, download)
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.cache import require_program
+from harness.classes import classes
 from harness.jars import jars
 from harness.process import is_readable
 from harness.versions import KAFKA_3
 
 _LAUNCHER = Path(__file__).parent / "ToolLauncher.java"
-OLD_CLIENT = Path(__file__).parent / "OldClient.java"
 _JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 _TOOLS = {
@@ -70,10 +70,11 @@ class Tools:
         folder_of_jars = jars(f"kafka-{version}")
         tools = [folder_of_jars / f"kafka-tools-{version}.jar", folder_of_jars / f"kafka_2.13-{version}.jar"]
         libraries = sorted(set(folder_of_jars.glob("*.jar")) - set(tools))
+        class_path = os.pathsep.join(map(str, (classes(f"kafka-{version}", [_LAUNCHER]), *libraries)))
         self._log = folder / "launcher.err"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [require_program("java"), *_JVM, "-cp", os.pathsep.join(map(str, libraries)), _LAUNCHER, *tools],
+                [require_program("java"), *_JVM, "-cp", class_path, "ToolLauncher", *tools],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -1,22 +1,20 @@
-"""Programs in Java on top of one release of Kafka's jars: compiled once, kept in the cache."""
+"""Programs in Java on top of one release of Kafka's jars."""
 
 from __future__ import annotations
 
 import os
-import subprocess
 from typing import TYPE_CHECKING
 
 from harness.agent import Driver
-from harness.cache import provide, require_program
+from harness.cache import require_program
+from harness.classes import classes
 from harness.features import CLIENTS
 from harness.jars import jars
-from harness.versions import JARS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-_COMPILE_TIMEOUT_S = 120
 _JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 # By the first release that has the API; what a release adds to the driver lies in folders named after it.
@@ -71,24 +69,5 @@ def _sources(folders: Iterable[str]) -> list[Path]:
 
 def java_program(jar_set: str, sources: Sequence[Path], main: str) -> Driver:
     """Return what runs the class `main` of `sources` with a jar set of `versions.JARS`."""
-    folder_of_jars = jars(jar_set)
-
-    def build(folder: Path) -> None:
-        compiler: list[str | Path] = [
-            require_program("javac"),
-            "-Xlint:none",
-            "-cp",
-            f"{folder_of_jars}/*",
-            "-d",
-            folder,
-        ]
-        compiled = subprocess.run(
-            [*compiler, *sources], capture_output=True, text=True, check=False, timeout=_COMPILE_TIMEOUT_S
-        )
-        if compiled.returncode != 0:
-            raise RuntimeError(f"{main} does not compile with {jar_set}\n{compiled.stderr}")
-
-    inputs = [*(source.read_text() for source in sources), *map(str, JARS[jar_set])]
-    classes = provide(f"classes-{jar_set}", inputs, build)
-    class_path = os.pathsep.join((str(classes), f"{folder_of_jars}/*"))
+    class_path = os.pathsep.join((str(classes(jar_set, sources)), f"{jars(jar_set)}/*"))
     return Driver([require_program("java"), *_JVM, "-cp", class_path, main])

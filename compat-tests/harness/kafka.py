@@ -134,11 +134,17 @@ class ZooKeeperKafka(_Kafka):
             raise
 
     def _make_znodes(self, zookeeper_port: int, commands: str) -> None:
-        server = ("-waitforconnection", "-server", f"127.0.0.1:{zookeeper_port}")
-        shell = self._java("org.apache.zookeeper.ZooKeeperMain", *server)
+        server = ("-server", f"127.0.0.1:{zookeeper_port}", "-timeout", f"{_START_TIMEOUT_S * 1000}")
+        shell = self._java("org.apache.zookeeper.ZooKeeperMain", "-waitforconnection", *server)
         text = f"{commands}\nquit\n"
         done = subprocess.run(
-            shell, input=text, text=True, capture_output=True, timeout=_START_TIMEOUT_S, cwd=self._folder, check=False
+            shell,
+            input=text,
+            text=True,
+            capture_output=True,
+            timeout=2 * _START_TIMEOUT_S,
+            cwd=self._folder,
+            check=False,
         )
         created = done.stdout.count("Created ") + done.stderr.count("Created ")
         assert created == len(commands.splitlines()), done

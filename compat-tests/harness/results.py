@@ -2,6 +2,9 @@
 
 A run writes one JSON file for its broker. Clients that it did not run keep what an earlier run of the file says, so
 that a single client can be run anew. `report_card.py` makes the card of all the files.
+
+The tests may run in several worker processes, whose reports come to one: what a cell needs to know of its test
+(`tell_places`) is on the report.
 """
 
 from __future__ import annotations
@@ -15,12 +18,26 @@ import pytest
 from harness.features import client_of_test, feature_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 PASSED: Final = "passed"
 FAILED: Final = "failed"
 MISSING: Final = "missing"
 DIFFERS: Final = "differs"
+
+_CLIENT: Final = "client"
+_FEATURE: Final = "feature"
+_MISSING: Final = "missing"
+
+
+def tell_places(items: Iterable[pytest.Item]) -> None:
+    """Have the reports of clients' tests tell the cell of the card, and why the client cannot do what is skipped."""
+    for item in items:
+        if isinstance(item, pytest.Function) and (client := client_of_test(item)):
+            item.user_properties += [(_CLIENT, client), (_FEATURE, feature_of(item))]
+            if skip := item.get_closest_marker("skip"):
+                item.user_properties.append((_MISSING, skip.kwargs["reason"]))
 
 
 @dataclass(slots=True)
@@ -43,31 +60,13 @@ class Results:
     def __init__(self, broker: str, file: Path) -> None:
         self._broker = broker
         self._file = file
-        self._places: dict[str, tuple[str, str]] = {}
-        self._missing: dict[str, str] = {}
         self._clients: dict[str, dict[str, Cell]] = {}
 
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        for item in session.items:
-            if isinstance(item, pytest.Function) and (client := client_of_test(item)):
-                self._places[item.nodeid] = client, feature_of(item)
-                if skip := item.get_closest_marker("skip"):
-                    self._missing[item.nodeid] = skip.kwargs["reason"]
-
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.nodeid in self._places and (found := self._outcome(report)):
-            client, feature = self._places[report.nodeid]
-            self._clients.setdefault(client, {}).setdefault(feature, Cell()).add(*found)
-
-    def _outcome(self, report: pytest.TestReport) -> tuple[str, str] | None:
-        """Return how a test ended and why; None for a phase that says nothing, and where the machine lacks a tool."""
-        if hasattr(report, "wasxfail"):
-            return DIFFERS, report.wasxfail
-        if report.failed:
-            return FAILED, f"{report.nodeid.rpartition('::')[2]} ({report.when})"
-        if report.skipped:
-            return (MISSING, reason) if (reason := self._missing.get(report.nodeid)) else None
-        return (PASSED, "") if report.when == "call" else None
+        place = dict(report.user_properties)
+        if _CLIENT in place and (found := _outcome(report, place.get(_MISSING))):
+            rows = self._clients.setdefault(place[_CLIENT], {})
+            rows.setdefault(place[_FEATURE], Cell()).add(*found)
 
     def pytest_sessionfinish(self) -> None:
         earlier = json.loads(self._file.read_text())["clients"] if self._file.exists() else {}
@@ -75,3 +74,14 @@ class Results:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         merged = {"broker": self._broker, "clients": dict(sorted((earlier | clients).items()))}
         self._file.write_text(json.dumps(merged, indent=1, sort_keys=True) + "\n")
+
+
+def _outcome(report: pytest.TestReport, missing: str | None) -> tuple[str, str] | None:
+    """Return how a test ended and why; None for a phase that says nothing, and where the machine lacks a tool."""
+    if hasattr(report, "wasxfail"):
+        return DIFFERS, report.wasxfail
+    if report.failed:
+        return FAILED, f"{report.nodeid.rpartition('::')[2]} ({report.when})"
+    if report.skipped:
+        return (MISSING, missing) if missing else None
+    return (PASSED, "") if report.when == "call" else None

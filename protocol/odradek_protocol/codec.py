@@ -2,8 +2,8 @@
 
 A table that is walked field by field costs ten times a function that was written for exactly this message and
 version, so that is what is made here, from the `schema` entries. Neighbouring fields of fixed width, and the lengths
-behind them, become one `struct` call; arrays become loops in place; an empty set of tagged fields is one byte in such
-a call. The source of each function is put into `linecache`, so a traceback shows its lines.
+behind them, become one `struct` call; arrays become loops in place, or are left to `columns`; an empty set of tagged
+fields is one byte in such a call. The source of each function is put into `linecache`, so a traceback shows its lines.
 
 Reading never trusts a length: each one is checked against the bytes that are left before anything is made from it.
 Whatever the bytes, only ProtocolError leaves a decoder.
@@ -19,8 +19,9 @@ import struct
 from collections.abc import Callable
 from typing import Any, cast
 
+from odradek_protocol.columns import Columns, Layout
 from odradek_protocol.errors import ProtocolError
-from odradek_protocol.schema import Field, Records, Struct
+from odradek_protocol.schema import FIXED, Field, Records, Struct
 from odradek_protocol.varint import UVARINTS, decode_uvarint, encode_uvarint
 
 __all__ = ["Decoder", "Encoder", "Part", "decode", "decoder", "encode", "encoder"]
@@ -28,19 +29,6 @@ __all__ = ["Decoder", "Encoder", "Part", "decode", "decoder", "encode", "encoder
 Part = bytes | bytearray | memoryview | Records
 Decoder = Callable[[memoryview, int], tuple[Any, int]]
 Encoder = Callable[[Any, Callable[[Part], Any]], None]
-
-FIXED = {
-    "bool": "?",
-    "int8": "b",
-    "int16": "h",
-    "uint16": "H",
-    "int32": "i",
-    "uint32": "I",
-    "int64": "q",
-    "float64": "d",
-    "uuid": "16s",
-}
-"""The types of fixed width, as `struct` names them."""
 
 
 def decode(kind: type[Any], version: int, payload: bytes | memoryview, *, flexible: bool) -> Any:
@@ -277,6 +265,12 @@ class _DecoderSource(_Source):
         else:
             items, item = self.name("l"), self.name("v")
             self.line(f"if {count} > e - p: raise ProtocolError(f'{field.name}: {{{count}}} elements are cut short')")
+            if field.by_column:
+                assert isinstance(element, type)
+                read = self.bind("R", Layout(element, version, flexible=self.flexible).read)
+                self.line(f"{target}, p = {read}(m, p, {count})")
+                self.line(f"if {target} is None:")
+                self.depth += 1
             self.line(f"{target} = {items} = []")
             self.line(f"for _ in range({count}):")
             self.depth += 1
@@ -287,7 +281,7 @@ class _DecoderSource(_Source):
                 self.struct(element, version, item)
             self.flush()
             self.line(f"{items}.append({item})")
-            self.depth -= 1
+            self.depth -= 2 if field.by_column else 1
         self.depth -= 1
 
 
@@ -401,6 +395,12 @@ class _EncoderSource(_Source):
         if isinstance(element, Field) and element.kind in FIXED and element.kind != "uuid":
             self.line(f"a(pack(f'>{{len({items})}}{FIXED[element.kind]}', *{items}))")
             return
+        if field.by_column:
+            assert isinstance(element, type)
+            layout = Layout(element, version, flexible=self.flexible)
+            if layout.is_fixed:
+                self.line(f"if type({items}) is {self.bind('C', Columns)}:")
+                self.line(f"    a({self.bind('W', layout.write)}({items})); {items} = ()")
         self.line(f"for {item} in {items}:")
         self.depth += 1
         if isinstance(element, Field):

@@ -22,6 +22,7 @@ Rules:
 
 import mmap
 import struct
+from collections import defaultdict
 from typing import Any, Generic, TypeVar
 
 from odradek_protocol.codec import Decoder, Encoder, Part, decoder, encoder
@@ -70,30 +71,30 @@ class Buffers:
         self.max_kept_bytes = max_kept_bytes
         self.kept_bytes = 0
         self.lent_bytes = 0
-        self._free: dict[int, list[mmap.mmap]] = {}
+        self._free: defaultdict[int, list[memoryview]] = defaultdict(list)
 
-    def borrow(self, size: int) -> mmap.mmap:
+    def borrow(self, size: int) -> memoryview:
         """A buffer of at least `size` bytes."""
         if size <= SMALL_BUFFER:
             capacity = SMALL_BUFFER
         else:
             capacity = 1 << (size - 1).bit_length() if size <= LARGEST_KEPT else size
         self.lent_bytes += capacity
-        free = self._free.get(capacity)
+        free = self._free[capacity]
         if free:
             self.kept_bytes -= capacity
             return free.pop()
         buffer = mmap.mmap(-1, capacity, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         buffer.madvise(mmap.MADV_NOHUGEPAGE)
-        return buffer
+        return memoryview(buffer)
 
-    def give_back(self, buffer: mmap.mmap) -> None:
+    def give_back(self, buffer: memoryview) -> None:
         """Take a buffer back; nobody may look at it any more."""
         capacity = len(buffer)
         self.lent_bytes -= capacity
         if capacity <= LARGEST_KEPT and self.kept_bytes + capacity <= self.max_kept_bytes:
             self.kept_bytes += capacity
-            self._free.setdefault(capacity, []).append(buffer)
+            self._free[capacity].append(buffer)
 
 
 class Request(Generic[T_co]):
@@ -176,13 +177,12 @@ def encode_reply(request: Request[Any], response: Any) -> EncodedReply:
 class ServerConnection:
     """The server's side of one connection."""
 
-    __slots__ = ("_buffer", "_buffers", "_end", "_needed", "_start", "_usual", "_view", "max_request_bytes")
+    __slots__ = ("_buffer", "_buffers", "_end", "_needed", "_start", "_usual", "max_request_bytes")
 
     def __init__(self, buffers: Buffers | None = None, max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES) -> None:
         self.max_request_bytes = max_request_bytes
         self._buffers = buffers or Buffers()
-        self._buffer: mmap.mmap | None = None
-        self._view: memoryview | None = None
+        self._buffer: memoryview | None = None
         self._start = self._end = 0
         self._needed = 0
         self._usual = 0
@@ -199,29 +199,23 @@ class ServerConnection:
 
     def receive_buffer(self) -> memoryview:
         """Where to put the next bytes: never empty. Ends the life of the last request's memoryviews."""
+        buffer = self._buffer
+        if buffer is None:
+            buffer = self._buffer = self._buffers.borrow(max(self._needed, self._usual))
+            return buffer
         pending = self._end - self._start
-        if pending == 0:
+        if not pending:
             self._start = self._end = 0
         needed = max(self._needed, pending + 1)
-        view = self._view
-        if view is None:
-            view = self._borrow(max(needed, self._usual))
-        elif self._start + needed > len(view):
-            if needed <= len(view):
-                view[:pending] = view[self._start : self._end]
-            else:
-                old, old_view = self._buffer, view
-                view = self._borrow(needed)
-                view[:pending] = old_view[self._start : self._end]
-                if old is not None:
-                    self._buffers.give_back(old)
+        if self._start + needed > len(buffer):
+            old = buffer
+            if needed > len(buffer):
+                buffer = self._buffer = self._buffers.borrow(needed)
+            buffer[:pending] = old[self._start : self._end]
+            if buffer is not old:
+                self._buffers.give_back(old)
             self._start, self._end = 0, pending
-        return view[self._end :]
-
-    def _borrow(self, size: int) -> memoryview:
-        self._buffer = self._buffers.borrow(size)
-        self._view = memoryview(self._buffer)
-        return self._view
+        return buffer[self._end :]
 
     def received(self, size: int) -> None:
         """Say that `size` bytes were put into the buffer that `receive_buffer` gave."""
@@ -243,11 +237,11 @@ class ServerConnection:
 
         Raises ProtocolError when the size is negative, too small for a header or above the limit.
         """
-        view = self._view
-        if view is None or self._end - self._start < 4:
+        buffer = self._buffer
+        if buffer is None or self._end - self._start < 4:
             self._needed = 4
             return 0
-        size: int = _read_size(view, self._start)[0]
+        size: int = _read_size(buffer, self._start)[0]
         if not MIN_REQUEST_SIZE <= size <= self.max_request_bytes:
             raise ProtocolError(f"a request of {size} bytes; {MIN_REQUEST_SIZE} to {self.max_request_bytes} may come")
         self._needed = size + 4
@@ -255,15 +249,15 @@ class ServerConnection:
 
     def release(self) -> None:
         """Give the buffer back if no bytes are pending: to be called before a wait of unknown length."""
-        if self._buffer is not None and self._start == self._end:
+        if self._start == self._end:
             self.close()
 
     def close(self) -> None:
         """Give the buffer back, whatever is in it."""
-        if self._buffer is not None:
-            self._view = None
-            self._buffers.give_back(self._buffer)
+        buffer = self._buffer
+        if buffer is not None:
             self._buffer = None
+            self._buffers.give_back(buffer)
             self._start = self._end = self._needed = 0
 
     def next_request(self) -> Request[Any] | None:
@@ -272,12 +266,14 @@ class ServerConnection:
         Raises ProtocolError when the bytes are no request that is served: an impossible size, an unknown API key, a
         version that is not served (but for ApiVersions), or a body that does not decode.
         """
-        whole = self._expect()
         start = self._start
+        buffer = self._buffer
+        if buffer is None or start == self._end:
+            return None
+        whole = self._expect()
         if whole == 0 or self._end - start < whole:
             return None
-        assert self._view is not None
-        frame = self._view[start + 4 : start + whole]
+        frame = buffer[start + 4 : start + whole]
         self._start = start + whole
         self._needed = 0
         self._usual = whole
@@ -298,17 +294,22 @@ class ServerConnection:
 
     def reply(self, request: Request[Any], response: Any) -> bytes:
         """The frame of a reply that has no `Records` in it."""
-        return b"".join(self.reply_parts(request, response))  # type: ignore[arg-type]  # no Records among the parts
+        tagged, encode = _writers.get((request.api.key, request.version)) or _writer(request.api, request.version)
+        if type(response) is EncodedReply:
+            body = response.data
+        else:
+            parts: list[Any] = []
+            encode(response, parts.append)
+            body = b"".join(parts)
+        if tagged:
+            return _reply_v1(len(body) + 5, request.correlation_id) + body
+        return _reply_v0(len(body) + 4, request.correlation_id) + body
 
     def reply_parts(self, request: Request[Any], response: Any) -> list[Part]:
         """The frame of a reply, in parts; `Records` among them are for the sender to send."""
-        key = request.api.key
-        tagged, encode = _writers.get((key, request.version)) or _writer(request.api, request.version)
+        tagged, encode = _writers.get((request.api.key, request.version)) or _writer(request.api, request.version)
         parts: list[Part] = [b""]
-        if type(response) is EncodedReply:
-            parts.append(response.data)
-        else:
-            encode(response, parts.append)
+        encode(response, parts.append)
         size = sum(map(len, parts))
         if tagged:
             parts[0] = _reply_v1(size + 5, request.correlation_id)

@@ -83,7 +83,7 @@ class Records:
 class Field:
     """One field of a struct: its wire type and in which versions it is there, may be null, is tagged."""
 
-    __slots__ = ("default", "kind", "name", "nullable_since", "of", "since", "tag", "until")
+    __slots__ = ("by_column", "default", "kind", "name", "nullable_since", "of", "since", "tag", "until")
 
     def __init__(
         self,
@@ -95,6 +95,7 @@ class Field:
         default: Any = REQUIRED,
         tag: int | None = None,
         of: "Field | type[Struct] | None" = None,
+        by_column: bool = False,
     ) -> None:
         self.name = ""
         self.kind = kind
@@ -104,6 +105,7 @@ class Field:
         self.default = default
         self.tag = tag
         self.of = of
+        self.by_column = by_column
 
     def in_version(self, version: int) -> bool:
         """Whether messages of `version` have the field."""
@@ -118,6 +120,19 @@ class Field:
         """What the field is where a version lacks it: the default, or the type's zero."""
         return ZEROS[self.kind] if self.default is REQUIRED else self.default
 
+
+FIXED = {
+    "bool": "?",
+    "int8": "b",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "float64": "d",
+    "uuid": "16s",
+}
+"""The types of fixed width, as `struct` names them."""
 
 ZEROS: dict[str, Any] = {
     "bool": False,
@@ -226,13 +241,26 @@ def array(
     nullable_since: int | None = None,
     default: Sequence[Any] | None = REQUIRED,
     tag: int | None = None,
+    by_column: bool = False,
 ) -> Any:
     """A list of structs (`array(Partition)`) or of plain values (`array(int32())`): a count, then the elements.
 
     The count is an int32 (-1: null), or in flexible versions an unsigned varint of count + 1 (0: null). Nullability
     is the array's: an element has its own (`array(string(nullable_since=0))`).
+
+    Structs that are many and small may be read and written `by_column`: where they lie as `columns` says, the array
+    that is read is a `columns.Columns`.
     """
-    return Field("array", since=since, until=until, nullable_since=nullable_since, default=default, tag=tag, of=of)
+    return Field(
+        "array",
+        since=since,
+        until=until,
+        nullable_since=nullable_since,
+        default=default,
+        tag=tag,
+        of=of,
+        by_column=by_column,
+    )
 
 
 def nested(
@@ -272,9 +300,13 @@ class Struct:  # noqa: PLW1641 - mutable, so not hashable
         return f"{type(self).__name__}({values})"
 
 
+SCALARS = (str, bytes, bytearray, memoryview)
+"""Sequences that are one value."""
+
+
 def _same(mine: Any, theirs: Any) -> bool:
-    """Equality by value, in which a list and a tuple of the same elements are the same array."""
-    if isinstance(mine, list | tuple) and isinstance(theirs, list | tuple):
+    """Equality by value, in which sequences of the same elements are the same array, whatever keeps them."""
+    if not isinstance(mine, SCALARS) and isinstance(mine, Sequence) and isinstance(theirs, Sequence):
         return len(mine) == len(theirs) and all(map(_same, mine, theirs))
     return bool(mine == theirs)
 

@@ -25,8 +25,8 @@ Sources: KIP-848, KIP-1082 (member ids), KIP-1101 (no racks), KIP-1251 (assignme
 
 import enum
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from odradek.groups.assignors import ASSIGNORS, Assignment, AssignorMember
 from odradek.groups.consumer_state import (
@@ -108,8 +108,7 @@ class Heartbeat:
         return self.rebalance_timeout_ms != -1 and subscribes and self.owned is not None
 
 
-@dataclass(slots=True, frozen=True)
-class HeartbeatResult:
+class HeartbeatResult(NamedTuple):
     """The reply; `assigned` is None where the member knows already."""
 
     member_id: str
@@ -260,10 +259,10 @@ class ConsumerGroup(TimedGroup):
             )
         target = self.tables.targets.get(former_id, {})
         self._remove(former_id)
-        member = replace(former, member_id=member_id)
+        member = former._replace(member_id=member_id)
         self.tables.change(Part.MEMBER, member_id, member)
         self.tables.change(Part.TARGET, member_id, target)
-        self.tables.change(Part.CURRENT, member_id, replace(held, epoch=0, previous_epoch=0))
+        self.tables.change(Part.CURRENT, member_id, held._replace(epoch=0, previous_epoch=0))
         return member
 
     def _check_epoch(self, member: MemberInfo, request: Heartbeat) -> None:
@@ -303,7 +302,7 @@ class ConsumerGroup(TimedGroup):
             told["client_id"], told["client_host"] = request.client_id, request.client_host
         if member.classic is not None:
             told["classic"] = None
-        return replace(member, **told) if told else member  # type: ignore[arg-type]  # each name with its own type
+        return member._replace(**told) if told else member  # type: ignore[arg-type]  # each name with its own type
 
     # The way of a member, of either protocol
 
@@ -401,7 +400,7 @@ class ConsumerGroup(TimedGroup):
         """
         member = self.identified(request.member_id, request.instance_id)
         if request.instance_id is not None and request.member_epoch == LEAVE_STATIC_EPOCH:
-            away = replace(self.tables.current(member.member_id), epoch=LEAVE_STATIC_EPOCH, revoking={})
+            away = self.tables.current(member.member_id)._replace(epoch=LEAVE_STATIC_EPOCH, revoking={})
             self.tables.change(Part.CURRENT, member.member_id, away)
         return HeartbeatResult(member.member_id, request.member_epoch)
 

@@ -13,17 +13,17 @@ Public methods raise BrokerError; the codes that clients expect instead of an ap
 `APPEND_ERRORS`.
 """
 
-from collections.abc import Collection, Coroutine, Iterable, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Iterator, Sequence
 from typing import Any
 
 import trio
 
+from odradek.groups.commits import Commit, NewOffsets
 from odradek.groups.consumer_group import ConsumerGroup
 from odradek.groups.group import Group
 from odradek.groups.keeper import COMMIT_ERRORS, logging_failures
 from odradek.groups.membership import check_group_id
-from odradek.groups.pending import Commit
-from odradek.groups.shard import AnyGroup, GroupShard, NewOffset
+from odradek.groups.shard import AnyGroup, GroupShard
 from odradek.groups.share_group import ShareGroup
 from odradek.groups.streams_group import StreamsGroup
 from odradek.groups.streams_membership import StreamsMembership
@@ -53,7 +53,7 @@ class GroupCoordinator(StreamsMembership):
         member_id: str,
         instance_id: str | None,
         generation: int,
-        offsets: Sequence[NewOffset],
+        offsets: Sequence[NewOffsets],
         *,
         retention_time_ms: int = -1,
         version: int = 8,
@@ -73,7 +73,7 @@ class GroupCoordinator(StreamsMembership):
         elif isinstance(group, ShareGroup):
             raise _not_a_consumer_group(group_id)
         elif group is not None:
-            group.check_commit(member_id, generation, version, [(topic, index) for topic, index, *_ in offsets])
+            group.check_commit(member_id, generation, version, _partitions(offsets))
         elif generation >= 0:
             raise BrokerError(
                 Error.GROUP_ID_NOT_FOUND if version >= FIRST_WITH_GROUP_ID_NOT_FOUND else Error.ILLEGAL_GENERATION
@@ -114,7 +114,7 @@ class GroupCoordinator(StreamsMembership):
         member_id: str,
         instance_id: str | None,
         generation: int,
-        offsets: Sequence[NewOffset],
+        offsets: Sequence[NewOffsets],
         *,
         producer: tuple[int, int],
     ) -> None:
@@ -132,8 +132,7 @@ class GroupCoordinator(StreamsMembership):
         elif isinstance(group, ShareGroup):
             raise _not_a_consumer_group(group_id)
         elif group is not None:
-            partitions = [(topic, index) for topic, index, *_ in offsets]
-            group.check_transactional_commit(member_id, instance_id, generation, partitions)
+            group.check_transactional_commit(member_id, instance_id, generation, _partitions(offsets))
         elif generation >= 0:
             raise BrokerError(Error.ILLEGAL_GENERATION)
         else:
@@ -248,6 +247,11 @@ class GroupCoordinator(StreamsMembership):
             last_offset = shard.remove_group(group)
             self._deadlines.forget(group)
             await shard.wait_committed(last_offset)
+
+
+def _partitions(offsets: Sequence[NewOffsets]) -> Iterator[tuple[str, int]]:
+    """The (topic, partition)s of a commit, for who asks."""
+    return ((new.topic, partition) for new in offsets for partition in new.partitions)
 
 
 def _not_a_consumer_group(group_id: str) -> BrokerError:

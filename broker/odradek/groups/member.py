@@ -7,7 +7,7 @@ protocol's milliseconds.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from odradek_protocol.errors import Error
 
@@ -54,8 +54,7 @@ class Ticket(Generic[T]):
         self.on_resolved(resolve)
 
 
-@dataclass(slots=True, frozen=True)
-class JoinRequest:
+class JoinRequest(NamedTuple):
     """A JoinGroup request, as far as it concerns the group.
 
     `member_id` is empty when the client has none yet, and then `new_member_id` is the one it is to get.
@@ -76,8 +75,7 @@ class JoinRequest:
     can_skip_assignment: bool
 
 
-@dataclass(slots=True, frozen=True)
-class JoinResult:
+class JoinResult(NamedTuple):
     """The reply to a join. `members`, (member id, instance id, metadata), is what the leader makes assignments from."""
 
     error: Error
@@ -90,8 +88,7 @@ class JoinResult:
     skip_assignment: bool = False
 
 
-@dataclass(slots=True, frozen=True)
-class SyncResult:
+class SyncResult(NamedTuple):
     """The reply to a sync: the member's assignment, as the leader sent it."""
 
     error: Error

@@ -8,7 +8,7 @@ stable forgets topics that nobody subscribes to any more, and an offset that nob
 from its commit. Offsets that were committed with a retention time of their own (OffsetCommit 2-4) expire by it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 __all__ = ["CommittedOffset", "GroupOffsets"]
@@ -31,10 +31,12 @@ class CommittedOffset(NamedTuple):
 class GroupOffsets:
     """The committed offsets of a group, by topic and partition."""
 
-    __slots__ = ("topics",)
+    __slots__ = ("_newest", "topics")
 
     def __init__(self) -> None:
         self.topics: dict[str, dict[int, CommittedOffset]] = {}
+        self._newest = -1
+        """The last `record_offset` of all that was put: what comes behind it needs no comparing."""
 
     def __bool__(self) -> bool:
         return bool(self.topics)
@@ -46,13 +48,20 @@ class GroupOffsets:
 
     def put(self, topic: str, partition: int, committed: CommittedOffset) -> None:
         """Remember a commit unless a later one is there already."""
-        partitions = self.topics.get(topic)
-        if partitions is None:
-            self.topics[topic] = {partition: committed}
-            return
-        earlier = partitions.get(partition)
-        if earlier is None or earlier.record_offset <= committed.record_offset:
-            partitions[partition] = committed
+        self.put_topic(topic, {partition: committed})
+
+    def put_topic(self, topic: str, commits: Mapping[int, CommittedOffset]) -> None:
+        """Remember what one request commits of a topic, except where a later commit is there already."""
+        partitions = self.topics.setdefault(topic, {})
+        record_offsets = [committed.record_offset for committed in commits.values()]
+        if min(record_offsets) > self._newest:
+            partitions.update(commits)
+        else:
+            for partition, committed in commits.items():
+                earlier = partitions.get(partition)
+                if earlier is None or earlier.record_offset <= committed.record_offset:
+                    partitions[partition] = committed
+        self._newest = max(self._newest, *record_offsets)
 
     def remove(self, topic: str, partition: int) -> None:
         """Forget a partition; nothing happens when it is not known."""

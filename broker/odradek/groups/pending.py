@@ -5,12 +5,10 @@ The log decides: a marker makes visible, or drops, all that its producer has com
 
 from collections.abc import Collection, Iterator, Sequence
 
+from odradek.groups.commits import Commit
 from odradek.groups.offsets import CommittedOffset
 
-__all__ = ["Commit", "PendingOffsets"]
-
-Commit = tuple[str, int, CommittedOffset]
-"""Topic, partition, and what is committed for it."""
+__all__ = ["PendingOffsets"]
 
 NONE: Collection[tuple[str, int]] = frozenset()
 
@@ -29,9 +27,10 @@ class PendingOffsets:
         """Remember what a transaction commits, the last one for each partition."""
         offsets = self._by_producer.setdefault(producer_id, {}).setdefault(group_id, {})
         partitions = self._partitions.setdefault(group_id, {})
-        for topic, index, committed in commits:
-            offsets[topic, index] = committed
-            partitions.setdefault((topic, index), set()).add(producer_id)
+        for topic, committed in commits:
+            for index, each in committed.items():
+                offsets[topic, index] = each
+                partitions.setdefault((topic, index), set()).add(producer_id)
 
     def end(self, producer_id: int) -> Iterator[tuple[str, list[Commit]]]:
         """Forget a producer's offsets; give them by group."""
@@ -43,7 +42,7 @@ class PendingOffsets:
                     del partitions[key]
             if not partitions:
                 del self._partitions[group_id]
-            yield group_id, [(topic, index, committed) for (topic, index), committed in offsets.items()]
+            yield group_id, [(topic, {index: committed}) for (topic, index), committed in offsets.items()]
 
     def of_group(self, group_id: str) -> Collection[tuple[str, int]]:
         """The (topic, partition)s of a group whose offset may change at any moment."""

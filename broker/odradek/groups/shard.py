@@ -7,14 +7,14 @@ marker.
 from collections.abc import Sequence, Sized
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from odradek.groups.commits import Commit, NewOffsets, encode_commits
 from odradek.groups.consumer_group import ConsumerGroup
 from odradek.groups.consumer_records import CONSUMER_RECORDS, consumer_tombstones
 from odradek.groups.consumer_state import Part
 from odradek.groups.group import Group
 from odradek.groups.member import Store
-from odradek.groups.offsets import CommittedOffset
 from odradek.groups.part_records import PartRecord, PartRecords, StoredRecord
-from odradek.groups.pending import Commit, PendingOffsets
+from odradek.groups.pending import PendingOffsets
 from odradek.groups.records import (
     decode_group,
     decode_key,
@@ -22,7 +22,6 @@ from odradek.groups.records import (
     group_key,
     group_value,
     offset_key,
-    offset_value,
 )
 from odradek.groups.share_group import ShareGroup
 from odradek.groups.share_records import SHARE_RECORDS, share_tombstones
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from odradek.groups.limits import GroupSettings
     from odradek.partition import Partition
 
-__all__ = ["AnyGroup", "AssignedGroup", "GroupShard", "NewOffset"]
+__all__ = ["AnyGroup", "AssignedGroup", "GroupShard"]
 
 AssignedGroup = ConsumerGroup | ShareGroup | StreamsGroup
 """A group to whose members the broker assigns; see `tables`."""
@@ -56,9 +55,6 @@ AnyGroup = Group | AssignedGroup
 """A group of any kind: all have members, offsets and a deadline."""
 
 A = TypeVar("A", ConsumerGroup, ShareGroup, StreamsGroup)
-
-NewOffset = tuple[str, int, int, int, int, str]
-"""What is to be committed: topic, partition, offset, leader epoch, commit timestamp (-1: now), metadata."""
 
 RECORDS_OF_A_BATCH = 500
 """How many records of a consumer group go into one batch: a group of thousands of members fills several, each far
@@ -135,8 +131,8 @@ class GroupShard(Shard):
         """Keep an offset of a transaction for its marker."""
         subject = None if record.key is None else decode_key(record.key)
         if isinstance(subject, OffsetCommitKey) and record.value is not None:
-            commit = (subject.topic, subject.partition, decode_offset(record.value, record.offset))
-            self.pending.put(producer_id, subject.group, [commit])
+            committed = decode_offset(record.value, record.offset)
+            self.pending.put(producer_id, subject.group, [(subject.topic, {subject.partition: committed})])
 
     def apply(self, record: Record) -> None:
         """See `Shard.apply`."""
@@ -195,7 +191,7 @@ class GroupShard(Shard):
     def append_commits(
         self,
         group_id: str,
-        offsets: Sequence[NewOffset],
+        offsets: Sequence[NewOffsets],
         retention_time_ms: int = -1,
         *,
         producer: tuple[int, int] = NO_PRODUCER,
@@ -208,14 +204,13 @@ class GroupShard(Shard):
         expire_ms = -1 if retention_time_ms < 0 else now_ms + retention_time_ms
         record_offset = self.partition.log.log_end_offset
         commits: list[Commit] = []
-        records: list[StoredRecord] = []
-        for topic, index, offset, leader_epoch, timestamp_ms, metadata in offsets:
-            time_ms = now_ms if timestamp_ms < 0 else timestamp_ms
-            committed = CommittedOffset(offset, leader_epoch, metadata, time_ms, expire_ms, record_offset)
-            record_offset += 1
-            commits.append((topic, index, committed))
-            records.append((offset_key(group_id, topic, index), offset_value(committed)))
-        last_offset = self.append_records(records, producer)
+        body, count = bytearray(), 0
+        for new in offsets:
+            committed = new.committed(now_ms, expire_ms, record_offset + count)
+            encode_commits(body, count, group_id, new, committed)
+            commits.append((new.topic, dict(zip(new.partitions, committed, strict=True))))
+            count += len(committed)
+        last_offset = self.append_body(body, count, producer)
         if producer is not NO_PRODUCER:
             self.pending.put(producer[0], group_id, commits)
         return commits, last_offset
@@ -228,9 +223,9 @@ class GroupShard(Shard):
 
     def put_offsets(self, group_id: str, commits: Sequence[Commit]) -> None:
         """Make commits visible; a group that is not there comes to be."""
-        put = (self.groups.get(group_id) or self.create(group_id)).offsets.put
-        for topic, index, committed in commits:
-            put(topic, index, committed)
+        offsets = (self.groups.get(group_id) or self.create(group_id)).offsets
+        for topic, committed in commits:
+            offsets.put_topic(topic, committed)
 
     def append_group(self, group: Group, store: Store) -> int:
         """Append what a group wants stored; give the offset."""

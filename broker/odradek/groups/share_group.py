@@ -19,8 +19,7 @@ Rules:
 import enum
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from odradek.groups.assignors import Assignment
 from odradek.groups.share_assignor import NAME, assign
@@ -61,8 +60,7 @@ class ShareGroupLimits(Protocol):
     def share_assignment_interval_ms(self, group_id: str) -> int: ...
 
 
-@dataclass(slots=True, frozen=True)
-class ShareHeartbeat:
+class ShareHeartbeat(NamedTuple):
     """A ShareGroupHeartbeat request. What is None is as it was told before."""
 
     member_id: str
@@ -73,8 +71,7 @@ class ShareHeartbeat:
     topic_names: Iterable[str] | None = None
 
 
-@dataclass(slots=True, frozen=True)
-class ShareHeartbeatResult:
+class ShareHeartbeatResult(NamedTuple):
     """The reply; `assigned` is None where the member knows already."""
 
     member_id: str
@@ -291,14 +288,13 @@ class ShareGroup(TimedGroup):
         target = self.tables.targets.get(member.member_id, {})
         assigned = {topic_id: partitions for topic_id, partitions in target.items() if topic_id in subscribed}
         if current.epoch == target_epoch:
-            return replace(current, assigned=assigned)
+            return current._replace(assigned=assigned)
         return ShareCurrent(target_epoch, current.epoch, assigned)
 
 
 def _told(member: ShareMember, request: ShareHeartbeat) -> ShareMember:
     """The member with what it says of itself."""
-    return replace(
-        member,
+    return member._replace(
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
         client_id=request.client_id,
         client_host=request.client_host,

@@ -25,7 +25,6 @@ Static members are refused, as Kafka 4.3 does.
 import enum
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from odradek.groups.consumer_group import FIRST_COMMIT_OF_CONSUMER_PROTOCOL
@@ -86,8 +85,7 @@ class StreamsGroupLimits(Protocol):
     def streams_num_standby_replicas(self, group_id: str, /) -> int: ...
 
 
-@dataclass(slots=True, frozen=True)
-class StreamsHeartbeat:
+class StreamsHeartbeat(NamedTuple):
     """A StreamsGroupHeartbeat request. What is None, or -1 for the timeout, is as it was told before."""
 
     member_id: str
@@ -120,8 +118,7 @@ class EndpointPartitions(NamedTuple):
     standby: Mapping[str, Sequence[int]]
 
 
-@dataclass(slots=True, frozen=True)
-class StreamsHeartbeatResult:
+class StreamsHeartbeatResult(NamedTuple):
     """The reply; `assigned` and `endpoints` are None where the member knows already.
 
     `missing_topics` are internal topics to be made.
@@ -245,7 +242,7 @@ class StreamsGroup(TimedGroup):
                 self.tables.change(part, member_id, None)
         if member_ids:
             epoch = self.tables.epoch
-            self.tables.change(StreamsPart.EPOCH, "", replace(epoch, epoch=epoch.epoch + 1))
+            self.tables.change(StreamsPart.EPOCH, "", epoch._replace(epoch=epoch.epoch + 1))
 
     def _stay(self, request: StreamsHeartbeat, now: Now) -> StreamsHeartbeatResult:
         tables, member_id = self.tables, request.member_id
@@ -342,7 +339,7 @@ class StreamsGroup(TimedGroup):
             ((STANDBY_REPLICAS, str(self._limits.streams_num_standby_replicas(self.group_id))),),
         )
         if bump or wanted != epoch:
-            self.tables.change(StreamsPart.EPOCH, "", replace(wanted, epoch=epoch.epoch + 1))
+            self.tables.change(StreamsPart.EPOCH, "", wanted._replace(epoch=epoch.epoch + 1))
 
     def _begin(self, now: Now) -> None:
         """The first member is there: give others time to come."""
@@ -522,7 +519,7 @@ def _told(member: StreamsMember, request: StreamsHeartbeat) -> StreamsMember:
         value = getattr(request, name)
         if value is not None:
             told[name] = value
-    return replace(member, **told)  # type: ignore[arg-type]  # each name with its own type
+    return member._replace(**told)  # type: ignore[arg-type]  # each name with its own type
 
 
 def _check_tasks(owned: Iterable[Task], configured: ConfiguredTopology) -> None:

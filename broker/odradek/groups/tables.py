@@ -9,9 +9,8 @@ Everything in the tables is plain data that never changes: a change puts a new t
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 __all__ = ["FIRST_EPOCH", "NO_TARGET", "Change", "GroupEpoch", "Tables", "TargetEpoch", "count"]
 
@@ -20,16 +19,14 @@ V = TypeVar("V")
 T = TypeVar("T")
 
 
-@dataclass(slots=True, frozen=True)
-class GroupEpoch:
+class GroupEpoch(NamedTuple):
     """The epoch of a group, and a hash of the topics that it was made for. A group begins with epoch 1."""
 
     epoch: int = 1
     metadata_hash: int = 0
 
 
-@dataclass(slots=True, frozen=True)
-class TargetEpoch:
+class TargetEpoch(NamedTuple):
     """The group epoch for which the target assignment was made, and when; 0: at no known time."""
 
     epoch: int = 0
@@ -44,8 +41,7 @@ FIRST_EPOCH = GroupEpoch()
 NO_TARGET = TargetEpoch()
 
 
-@dataclass(slots=True, frozen=True)
-class Change(Generic[P, V]):
+class Change(NamedTuple, Generic[P, V]):
     """One record to be: `value` in the place of `before`, None where there is nothing.
 
     `name` tells apart what a group has several of, such as the member id; it is empty for what a group has one of.

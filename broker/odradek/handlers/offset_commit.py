@@ -17,6 +17,7 @@ from odradek.handlers.registry import answer_for, handles
 from odradek_protocol.connection import Request
 from odradek_protocol.messages.offset_commit import (
     OffsetCommitRequest,
+    OffsetCommitRequestPartition,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 FIRST_WITH_TOPIC_IDS = 10
 
+Replies = CommitReplies[OffsetCommitRequestPartition, OffsetCommitResponsePartition]
+
 
 @handles(OffsetCommitRequest)
 def offset_commit(
@@ -38,7 +41,9 @@ def offset_commit(
     """Answer an OffsetCommit request."""
     body, version = request.body, request.version
     by_id = version >= FIRST_WITH_TOPIC_IDS
-    replies = CommitReplies(OffsetCommitResponsePartition, node.view, node.config.offset_metadata_max_bytes)
+    replies = CommitReplies(
+        OffsetCommitRequestPartition, OffsetCommitResponsePartition, node.view, node.config.offset_metadata_max_bytes
+    )
     topics = [
         OffsetCommitResponseTopic(
             name=topic.name, topic_id=topic.topic_id, partitions=replies.of_topic(topic, by_id=by_id)
@@ -46,7 +51,7 @@ def offset_commit(
         for topic in body.topics
     ]
     response = OffsetCommitResponse(topics=topics)
-    if replies.admitted:
+    if replies.any_admitted:
         try:
             unfinished = node.groups.commit_offsets(
                 body.group_id,
@@ -67,7 +72,7 @@ def offset_commit(
 
 async def _finish(
     unfinished: Coroutine[Any, Any, None],
-    replies: CommitReplies[OffsetCommitResponsePartition],
+    replies: Replies,
     response: OffsetCommitResponse,
     request: Request[OffsetCommitRequest],
 ) -> OffsetCommitResponse:
@@ -79,8 +84,6 @@ async def _finish(
     return response
 
 
-def _refuse(
-    replies: CommitReplies[OffsetCommitResponsePartition], error: Exception, request: Request[OffsetCommitRequest]
-) -> None:
+def _refuse(replies: Replies, error: Exception, request: Request[OffsetCommitRequest]) -> None:
     code, _ = answer_for(error, request)
     replies.refuse(code)

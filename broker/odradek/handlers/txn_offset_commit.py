@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from odradek.cluster.topics import CONSUMER_OFFSETS
 from odradek.groups.commit_requests import CommitReplies
-from odradek.groups.shard import NewOffset
+from odradek.groups.commits import NewOffsets
 from odradek.handlers.registry import answer_for, handles
 from odradek.transactions.joining import ClientProtocol, join_transaction
 from odradek.transactions.state import ProducerIdentity
@@ -24,6 +24,7 @@ from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
@@ -45,14 +46,19 @@ async def txn_offset_commit(
 ) -> TxnOffsetCommitResponse:
     """Answer a TxnOffsetCommit request."""
     by_id = request.version >= FIRST_WITH_TOPIC_IDS
-    replies = CommitReplies(TxnOffsetCommitResponsePartition, node.view, node.config.offset_metadata_max_bytes)
+    replies = CommitReplies(
+        TxnOffsetCommitRequestPartition,
+        TxnOffsetCommitResponsePartition,
+        node.view,
+        node.config.offset_metadata_max_bytes,
+    )
     topics = [
         TxnOffsetCommitResponseTopic(
             name=topic.name, topic_id=topic.topic_id, partitions=replies.of_topic(topic, by_id=by_id)
         )
         for topic in request.body.topics
     ]
-    if replies.admitted:
+    if replies.any_admitted:
         try:
             await _commit(node, request, replies.offsets)
         except Exception as failure:  # noqa: BLE001 - answered, and logged when it is no BrokerError
@@ -63,7 +69,7 @@ async def txn_offset_commit(
     return TxnOffsetCommitResponse(topics=topics)
 
 
-async def _commit(node: "Node", request: Request[TxnOffsetCommitRequest], offsets: list[NewOffset]) -> None:
+async def _commit(node: "Node", request: Request[TxnOffsetCommitRequest], offsets: list[NewOffsets]) -> None:
     body = request.body
     if not body.group_id:
         raise BrokerError(Error.INVALID_GROUP_ID)

@@ -1,17 +1,14 @@
-"""Any order of heartbeats, time, topics and log failures: what always holds of a consumer group of KIP-848.
+"""Any order of heartbeats, time, topics and log failures: what always holds of a consumer group of KIP-848."""
 
-Members are as the protocol asks: they own what they were told, and give up what they are not told any more, at once or
-some heartbeats later. A reply may be lost, and a change may fail to be stored.
-"""
-
-from typing import Any
+from typing import Any, ClassVar
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
+from support.assigned_groups import MEMBERS, AssignedGroupRules
 from support.consumer_groups import ConsumerLimits, FakeTopics, Member
 
-from odradek.groups.consumer_group import ConsumerGroup, ConsumerGroupState
+from odradek.groups.consumer_group import ConsumerGroup, ConsumerGroupState, HeartbeatResult
 from odradek.groups.consumer_records import CONSUMER_RECORDS
 from odradek.groups.consumer_state import LEAVE_STATIC_EPOCH
 from odradek.groups.timers import Now
@@ -24,14 +21,6 @@ SUBSCRIPTIONS = st.one_of(
     ),
     st.sampled_from(["a.*", "b", "a|b"]).map(lambda pattern: {"topic_names": [], "topic_pattern": pattern}),
 )
-MEMBERS = st.integers(0, 5)
-REFUSALS = (
-    Error.UNKNOWN_MEMBER_ID,
-    Error.FENCED_MEMBER_EPOCH,
-    Error.FENCED_INSTANCE_ID,
-    Error.UNRELEASED_INSTANCE_ID,
-    Error.GROUP_MAX_SIZE_REACHED,
-)
 
 
 class Consumer(Member):
@@ -40,106 +29,74 @@ class Consumer(Member):
     def __init__(self, member_id: str, group: ConsumerGroup, instance_id: str | None) -> None:
         super().__init__(member_id, group, instance_id=instance_id)
         self.has: set[tuple[bytes, int]] = set()
-        """What it still consumes."""
-        self.subscription: dict[str, object] = {}
+        self.told: set[tuple[bytes, int]] = set()
         self.out_of_touch = False
-        """Whether a reply was lost: a client then says all there is to say, to be told what it missed."""
+        self.subscription: dict[str, object] = {}
+
+    def everything(self) -> dict[str, object]:
+        return {"rebalance_timeout_ms": 60_000, **self.subscription}
+
+    def send(self, now: Now, said: dict[str, object]) -> HeartbeatResult:
+        self.owned = _as_assignment(self.has)
+        return self.beat(now, **said)
+
+    def assigned(self, result: HeartbeatResult) -> set[tuple[bytes, int]] | None:
+        return None if result.assigned is None else self.partitions
 
 
-class ConsumerGroupRules(RuleBasedStateMachine):
+class ConsumerGroupRules(AssignedGroupRules[ConsumerGroup, Consumer]):
     """Consumers, an administrator of topics, and a log."""
+
+    RECORDS = CONSUMER_RECORDS
+    TABLES = (
+        *("members", "currents", "targets", "patterns", "epoch", "target_epoch"),
+        *("static_ids", "subscribers", "pattern_members", "assignors"),
+    )
+    REFUSALS: ClassVar[tuple[Error, ...]] = (
+        Error.UNKNOWN_MEMBER_ID,
+        Error.FENCED_MEMBER_EPOCH,
+        Error.FENCED_INSTANCE_ID,
+        Error.UNRELEASED_INSTANCE_ID,
+        Error.GROUP_MAX_SIZE_REACHED,
+    )
 
     @initialize(assignor=st.sampled_from(["uniform", "range"]), interval_ms=st.sampled_from([0, 1000]))
     def start(self, assignor: str, interval_ms: int) -> None:
         self.topics = FakeTopics()
         self.topics.put("a", 3)
         self.limits = ConsumerLimits(assignors=[assignor], max_size=5, assignment_ms=interval_ms)
-        self.group = ConsumerGroup("g", self.limits, self.topics)
-        self.at = 0.0
-        self.made = 0
-        self.epoch = 0
-        self.consumers: list[Consumer] = []
-        self.stored: dict[bytes, bytes | None] = {}
+        self.begin()
 
-    @property
-    def now(self) -> Now:
-        return Now(self.at, 1_000_000 + int(self.at * 1000))
+    def new_group(self) -> ConsumerGroup:
+        return ConsumerGroup("g", self.limits, self.topics)
 
-    def store(self, *, fails: bool = False) -> None:
-        changes = self.group.tables.take_changes()
-        if fails:
-            self.group.undo(changes)
-            return
-        for change in changes:
-            key, value = CONSUMER_RECORDS.encode("g", change)
-            self.stored[key] = value
-
-    def pick(self, index: int) -> Consumer | None:
-        return self.consumers[index % len(self.consumers)] if self.consumers else None
-
-    def beat(self, consumer: Consumer, *, lost: bool = False, fails: bool = False, **told: object) -> None:
-        epoch, owned = consumer.epoch, consumer.owned
-        consumer.owned = _as_assignment(consumer.has)
-        consumer.subscription = told or consumer.subscription
-        if consumer.out_of_touch or epoch == 0:
-            told = {"rebalance_timeout_ms": 60_000, **consumer.subscription}
-        consumer.out_of_touch = lost or fails
-        try:
-            result = consumer.beat(self.now, **told)
-        except BrokerError as error:
-            assert error.error in REFUSALS  # noqa: PT017 - the error is one of several
-            assert not self.group.tables.has_changes
-            self.lose(consumer)
-            return
-        self.store(fails=fails)
-        if lost or fails:
-            consumer.epoch, consumer.owned = epoch, owned
-        elif result.assigned is None:
-            consumer.owned = owned
-        else:
-            consumer.has |= consumer.partitions
-
-    def lose(self, consumer: Consumer) -> None:
-        """A member that is refused gives up everything and starts again."""
-        consumer.has.clear()
-        consumer.owned, consumer.epoch = {}, 0
-        if consumer.member_id not in self.group.members:
-            self.consumers.remove(consumer)
+    def beat(
+        self, member: Consumer, *, lost: bool = False, fails: bool = False, **said: object
+    ) -> HeartbeatResult | None:
+        member.subscription = said or member.subscription
+        return super().beat(member, lost=lost, fails=fails, **said)
 
     @rule(subscription=SUBSCRIPTIONS, instance_id=st.sampled_from([None, None, None, "i"]), fails=st.booleans())
     def join(self, subscription: dict[str, Any], instance_id: str | None, fails: bool) -> None:
-        self.made += 1
-        consumer = Consumer(f"m{self.made}", self.group, instance_id)
-        self.consumers.append(consumer)
-        self.beat(consumer, fails=fails, **subscription)
-        if fails and consumer in self.consumers:
-            self.consumers.remove(consumer)
-
-    @rule(index=MEMBERS, lost=st.booleans(), fails=st.booleans(), gives_up=st.booleans())
-    def heartbeat(self, index: int, lost: bool, fails: bool, gives_up: bool) -> None:
-        consumer = self.pick(index)
-        if consumer is not None:
-            if gives_up:
-                consumer.has &= consumer.partitions
-            self.beat(consumer, lost=lost, fails=fails)
+        self.add(Consumer(self.new_id(), self.group, instance_id), fails=fails, **subscription)
 
     @rule(index=MEMBERS, subscription=SUBSCRIPTIONS)
     def subscribe(self, index: int, subscription: dict[str, Any]) -> None:
-        consumer = self.pick(index)
-        if consumer is not None:
-            self.beat(consumer, **subscription)
+        member = self.pick(index)
+        if member is not None:
+            self.beat(member, **subscription)
 
     @rule(index=MEMBERS, will_be_back=st.booleans())
     def leave(self, index: int, will_be_back: bool) -> None:
-        consumer = self.pick(index)
-        if consumer is None:
+        member = self.pick(index)
+        if member is None:
             return
-        self.consumers.remove(consumer)
-        static = consumer.instance_id is not None and will_be_back
+        self.members.remove(member)
+        static = member.instance_id is not None and will_be_back
         try:
-            consumer.leave(LEAVE_STATIC_EPOCH if static else -1)
+            member.leave(LEAVE_STATIC_EPOCH if static else -1)
         except BrokerError as error:
-            assert error.error in REFUSALS  # noqa: PT017 - the error is one of several
+            assert error.error in self.REFUSALS  # noqa: PT017 - the error is one of several
         self.store()
 
     @rule(name=st.sampled_from(TOPICS), partitions=st.integers(1, 5))
@@ -150,35 +107,12 @@ class ConsumerGroupRules(RuleBasedStateMachine):
         elif partitions == 1:
             self.topics.remove(name)
 
-    @rule(seconds=st.sampled_from([0.5, 5, 20, 61]))
-    def pass_time(self, seconds: float) -> None:
-        target = self.at + seconds
-        while self.group.deadline <= target:
-            self.at = max(self.at, self.group.deadline)
-            overdue = self.group.due(self.now)
-            for member_id in overdue:
-                self.consumers = [each for each in self.consumers if each.member_id != member_id]
-            self.group.fence(overdue)
-            self.store()
-        self.at = target
-
-    @rule()
-    def everybody_comes_to_the_target(self) -> None:
-        """However it stands, a few rounds of heartbeats bring everybody to the target, and leave nothing unassigned."""
-        self.at += 20
-        for _ in range(6):
-            for consumer in list(self.consumers):
-                consumer.has &= consumer.partitions
-                if consumer in self.consumers:
-                    self.beat(consumer)
-            self.at += 2
+    def check_target(self) -> None:
         if any(self.group.tables.current(member_id).epoch == LEAVE_STATIC_EPOCH for member_id in self.group.members):
-            return
-        if {each.member_id for each in self.consumers} != set(self.group.members):
             return
         if self.group.members:
             assert self.group.state is ConsumerGroupState.STABLE
-        owned = [partition for each in self.consumers for partition in each.has]
+        owned = [partition for each in self.members for partition in each.has]
         consumed = {name for name in self.topics.topics if self.group.consumes(name)}
         expected = {
             (self.topics.topics[name].topic_id, index)
@@ -200,32 +134,8 @@ class ConsumerGroupRules(RuleBasedStateMachine):
                         assert self.group.tables.owner(topic, partition) == member_id
 
     @invariant()
-    def epochs_only_grow(self) -> None:
-        tables = self.group.tables
-        assert tables.epoch.epoch >= self.epoch
-        assert tables.target_epoch.epoch <= tables.epoch.epoch
-        self.epoch = tables.epoch.epoch
-        for member_id in self.group.members:
-            assert tables.current(member_id).epoch <= tables.target_epoch.epoch
-
-    @invariant()
-    def nothing_is_due_before_the_deadline(self) -> None:
-        assert self.group.deadline <= min(
-            (deadline for member_id, deadline in self.group.timers.sessions() if member_id in self.group.members),
-            default=float("inf"),
-        )
-
-    @invariant()
-    def the_log_has_what_memory_has(self) -> None:
-        loaded = ConsumerGroup("g", self.limits, self.topics)
-        for key, value in self.stored.items():
-            record = CONSUMER_RECORDS.decode(key, value)
-            assert record is not None
-            loaded.tables.put(record.part, record.name, record.value)
-        for table in ("members", "currents", "targets", "patterns", "epoch", "target_epoch"):
-            assert getattr(loaded.tables, table) == getattr(self.group.tables, table), table
-        for index in ("static_ids", "subscribers", "pattern_members", "assignors"):
-            assert getattr(loaded.tables, index) == getattr(self.group.tables, index), index
+    def the_target_is_no_newer_than_the_group(self) -> None:
+        assert self.group.tables.target_epoch.epoch <= self.group.tables.epoch.epoch
 
 
 def _as_assignment(partitions: set[tuple[bytes, int]]) -> dict[bytes, frozenset[int]]:

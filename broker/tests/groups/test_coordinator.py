@@ -1,5 +1,6 @@
 """The coordinator on a real partition: what is kept, what comes back after a restart, and what time brings."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from support.coordinator import GroupNode, coordinator
 from trio.testing import wait_all_tasks_blocked
 
 from odradek.cluster.topics import CONSUMER_OFFSETS
+from odradek.groups.commits import NewOffsets
 from odradek.groups.coordinator import GroupCoordinator
 from odradek.groups.member import JoinResult, SyncResult
 from odradek.groups.membership import result_of
@@ -54,8 +56,17 @@ async def sync(groups: GroupCoordinator, joined: JoinResult, **assignments: byte
     )
 
 
-async def commit_offsets(groups: GroupCoordinator, *arguments: Any, **more: Any) -> None:
-    unfinished = groups.commit_offsets(*arguments, **more)
+async def commit_offsets(
+    groups: GroupCoordinator,
+    group_id: str,
+    member_id: str,
+    instance_id: str | None,
+    generation: int,
+    offsets: Sequence[tuple[str, int, int, int, int, str]],
+    **more: Any,
+) -> None:
+    new = [NewOffsets(topic, *([value] for value in values)) for topic, *values in offsets]
+    unfinished = groups.commit_offsets(group_id, member_id, instance_id, generation, new, **more)
     if unfinished is not None:
         await unfinished
 

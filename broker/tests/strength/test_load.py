@@ -189,6 +189,32 @@ def test_a_flood_of_requests_does_not_starve_others(process: BrokerProcess) -> N
     assert last < 10 * POLITE
 
 
+def test_single_requests_pass_between_the_requests_of_a_flood(process: BrokerProcess) -> None:
+    """A connection that has more to do gets as many requests in a row at first, then one for each round of the others.
+
+    The log tells the order, as above; a round serves sixteen connections.
+    """
+    rounds, first_turn = 4, 6
+    with ExitStack() as stack:
+        flooding = connect(stack, process)
+        flooding.create_topic("t")
+        single = [connect(stack, process) for _ in range(16 * rounds)]
+        flood = Draining(flooding, produce_request("t", batch(b"flood")), 9, FLOOD)
+        os.kill(process.pid, signal.SIGSTOP)
+        try:
+            flood.start()
+            for client in single:
+                client.send(produce_request("t", batch(b"single")), 9)
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
+        for client in single:
+            assert client.receive().responses[0].partition_responses[0].error_code == 0
+        flood.join()
+        values = read_values(single[0], "t")
+    last = max(index for index, value in enumerate(values) if value == b"single")
+    assert last < len(single) + first_turn + 2 * rounds
+
+
 def test_slow_consumers_do_not_hold_back_fast_ones(process: BrokerProcess) -> None:
     """Twenty consumers ask for everything again and again and read nothing; a fast one reads all of it meanwhile."""
     values = [b"%d" % number + bytes(10_000) for number in range(500)]

@@ -180,7 +180,8 @@ class TestDeliveries:
         late = group.poll("slow", count=4)
         group.join("other", explicit=True)
         polled = group.poll("other", count=4, kind=ACCEPT)
-        assert (values(polled), deliveries(polled)) == (produced, [2] * 4)
+        assert values(polled) == produced
+        assert min(deliveries(polled)) > 1  # the lock may have ended before "slow" had them, too
         assert group.commit("other") == {""}
         with suppress(ClientError):  # the client may have seen by itself that the time is over
             group.acknowledge("slow", late, ACCEPT)
@@ -333,9 +334,10 @@ class TestRestart:
 
     def test_members_go_on(self, client: Agent, target: Target, name: str) -> None:
         """Each record is accepted. A member may not hear of it when the broker dies; where it did, that was the end."""
+        max_records = 20
         group = Group(client, name, partitions=2)
         for member in ("one", "two"):
-            group.join(member, explicit=True, max_records=20)
+            group.join(member, explicit=True, max_records=max_records)
         for _ in range(100):
             group.produce(20)
         client.call("start_sharing", names=["one", "two"])
@@ -343,9 +345,14 @@ class TestRestart:
         target.restart_abruptly()
         client.call("wait_accepted", count=1000)
         assert eventually(group.lags, lambda lags: lags == [0, 0]) == [0, 0]
-        events = client.call("finish_sharing")
-        records = sorted([partition, offset] for partition in (0, 1) for offset in range(1000))
-        assert sorted(record for what, *record in events if what == "accepted") == records
+        records = {(partition, offset) for partition in (0, 1) for offset in range(1000)}
+        accepted, refused = set(), set()
+        for what, partition, offset in client.call("finish_sharing"):
+            assert (partition, offset) not in accepted
+            if what != "delivered":
+                (accepted if what == "accepted" else refused).add((partition, offset))
+        assert accepted | refused == records
+        assert len(records - accepted) <= 2 * max_records
 
 
 @pytest.mark.feature("share groups: admin")

@@ -19,7 +19,7 @@ class OffsetCommitResponsePartition:
 class OffsetCommitResponseTopic:
     name: str = string(until=9, default="")
     topic_id: bytes = uuid(since=10, default=NULL_UUID)
-    partitions: Sequence[OffsetCommitResponsePartition] = array(OffsetCommitResponsePartition)
+    partitions: Sequence[OffsetCommitResponsePartition] = array(OffsetCommitResponsePartition, by_column=True)
 
 
 @struct
@@ -41,7 +41,7 @@ class OffsetCommitRequestPartition:
 class OffsetCommitRequestTopic:
     name: str = string(until=9, default="")
     topic_id: bytes = uuid(since=10, default=NULL_UUID)
-    partitions: Sequence[OffsetCommitRequestPartition] = array(OffsetCommitRequestPartition)
+    partitions: Sequence[OffsetCommitRequestPartition] = array(OffsetCommitRequestPartition, by_column=True)
 
 
 @message(key=8, versions=(0, 10), flexible=8, response=OffsetCommitResponse)

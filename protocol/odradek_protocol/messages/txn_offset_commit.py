@@ -19,7 +19,7 @@ class TxnOffsetCommitResponsePartition:
 class TxnOffsetCommitResponseTopic:
     name: str = string(until=5, default="")
     topic_id: bytes = uuid(since=6, default=NULL_UUID)
-    partitions: Sequence[TxnOffsetCommitResponsePartition] = array(TxnOffsetCommitResponsePartition)
+    partitions: Sequence[TxnOffsetCommitResponsePartition] = array(TxnOffsetCommitResponsePartition, by_column=True)
 
 
 @struct
@@ -40,7 +40,7 @@ class TxnOffsetCommitRequestPartition:
 class TxnOffsetCommitRequestTopic:
     name: str = string(until=5, default="")
     topic_id: bytes = uuid(since=6, default=NULL_UUID)
-    partitions: Sequence[TxnOffsetCommitRequestPartition] = array(TxnOffsetCommitRequestPartition)
+    partitions: Sequence[TxnOffsetCommitRequestPartition] = array(TxnOffsetCommitRequestPartition, by_column=True)
 
 
 @message(key=28, versions=(0, 6), flexible=3, response=TxnOffsetCommitResponse)

@@ -14,7 +14,9 @@ Source: Kafka documentation, "Record"; KIP-98.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from odradek_protocol.records.batch import (
     CODEC_MASK,
@@ -28,9 +30,18 @@ from odradek_protocol.records.batch import (
     update_crc,
 )
 from odradek_protocol.records.compression import MAX_RECORDS_BYTES, Codec, compress, decompress
-from odradek_protocol.varint import encode_varint
+from odradek_protocol.varint import encode_varint, varint_size
 
-__all__ = ["NO_HEADERS", "NewRecord", "build_batch", "build_keyed_batch", "recompress"]
+__all__ = [
+    "NO_HEADERS",
+    "Difference",
+    "NewRecord",
+    "build_batch",
+    "encode_alike",
+    "encode_keyed",
+    "recompress",
+    "wrap_keyed",
+]
 
 Headers = Sequence[tuple[bytes, bytes | None]]
 
@@ -49,6 +60,17 @@ class _Varints(dict[int, bytes]):
 
 _VARINTS = _Varints((value, encode_varint(value)) for value in range(-1, 512))
 _NULL = _VARINTS[-1]
+
+_DELTAS_END = tuple(1 << 7 * width - 1 for width in range(1, 6))
+"""Behind the last offset delta that takes one byte, two, and so on."""
+
+
+class Difference(NamedTuple):
+    """Where records differ that are alike: a place in their values or keys, and what each has there, in a row."""
+
+    in_value: bool
+    position: int
+    column: bytes
 
 
 class NewRecord:
@@ -101,26 +123,74 @@ def build_batch(
     )
 
 
-def build_keyed_batch(
-    records: Sequence[tuple[bytes, bytes | None]],
+def encode_keyed(body: bytearray, first: int, records: Iterable[tuple[bytes, bytes | None]]) -> None:
+    """Append keys and values to `body`, which has `first` records already: records without headers, all of one time.
+
+    That is what coordinators store; `wrap_keyed` makes a batch of it.
+    """
+    for offset_delta, (key, value) in enumerate(records, first):
+        _append_record(body, key, value, NO_HEADERS, 0, offset_delta)
+
+
+def encode_alike(
+    body: bytearray, first: int, count: int, key: bytes, value: bytes, differences: Sequence[Difference]
+) -> None:
+    """Append `count` records to `body`, as `encode_keyed` does, that are `key` and `value` but for their differences.
+
+    They are laid out as copies of one record, into which the differences are put by column: the work is that of one
+    record and of a slice for each byte that differs.
+    """
+    start = 0
+    while start < count:
+        width = varint_size(first + start)
+        stop = min(count, _DELTAS_END[width - 1] - first)
+        head = bytes(2 + width) + _VARINTS[len(key)]
+        middle = _VARINTS[len(value)]
+        size = len(head) + len(key) + len(middle) + len(value) + 1
+        length = _VARINTS[size]
+        rows = bytearray(b"".join((length, head, key, middle, value, b"\x00"))) * (stop - start)
+        size += len(length)
+        key_at = len(length) + len(head)
+        value_at = key_at + len(key) + len(middle)
+        _put_column(rows, size, len(length) + 2, _deltas(first + start, first + stop), width)
+        for in_value, position, column in differences:
+            each = len(column) // count
+            part = column[start * each : stop * each]
+            _put_column(rows, size, position + (value_at if in_value else key_at), part, each)
+        body += rows
+        start = stop
+
+
+@lru_cache(maxsize=64)
+def _deltas(start: int, stop: int) -> bytes:
+    """The offset deltas of records, which all take the same number of bytes; who writes many, does so again."""
+    return b"".join(map(encode_varint, range(start, stop)))
+
+
+def _put_column(rows: bytearray, row_size: int, position: int, column: bytes, width: int) -> None:
+    """Write `width` bytes of `column` to the same position of each row."""
+    for byte in range(width):
+        rows[position + byte :: row_size] = column[byte::width]
+
+
+def wrap_keyed(
+    body: bytearray,
+    count: int,
     timestamp_ms: int,
     *,
     codec: Codec = Codec.NONE,
     producer: tuple[int, int] = (NO_PRODUCER_ID, -1),
     attributes: int = 0,
 ) -> bytearray:
-    """Make one batch of keys and values that all have one timestamp, and no headers: what coordinators store.
+    """Make one batch of the `count` records that `encode_keyed` and `encode_alike` have put into `body`.
 
     `producer` is the id and the epoch of one; all else as for `build_batch`.
     """
-    if not records:
+    if not count:
         raise ValueError("a batch has at least one record")
-    body = bytearray()
-    for offset_delta, (key, value) in enumerate(records):
-        _append_record(body, key, value, NO_HEADERS, 0, offset_delta)
     return _headed(
         body if codec == Codec.NONE else compress(codec, body),
-        len(records),
+        count,
         attributes=attributes & ~CODEC_MASK | codec,
         timestamps=(timestamp_ms, timestamp_ms),
         producer=producer,

@@ -1,6 +1,7 @@
 """The header of a batch: read whole, cut and with bytes behind it; stamped in place; checked."""
 
 import contextlib
+import struct
 
 import pytest
 from hypothesis import given
@@ -20,7 +21,7 @@ from odradek_protocol.records.batch import (
     stamp,
     stamp_log_append_time,
 )
-from odradek_protocol.records.build import NewRecord, build_batch, build_keyed_batch
+from odradek_protocol.records.build import Difference, NewRecord, build_batch, encode_alike, encode_keyed, wrap_keyed
 from odradek_protocol.records.compression import Codec
 from odradek_protocol.records.read import read_records
 
@@ -170,6 +171,29 @@ def test_t33_a_batch_may_span_the_wrap(base_sequence: int, count: int, last_sequ
 def test_keys_and_values_make_the_batch_that_their_records_make(
     pairs: list[tuple[bytes, bytes | None]], codec: Codec
 ) -> None:
+    body = bytearray()
+    encode_keyed(body, 0, pairs)
+    made = wrap_keyed(body, len(pairs), 5, codec=codec, producer=(7, 3), attributes=TRANSACTIONAL)
     records = [NewRecord(key, value, timestamp_ms=5) for key, value in pairs]
-    expected = build_batch(records, codec=codec, producer_id=7, producer_epoch=3, attributes=TRANSACTIONAL)
-    assert build_keyed_batch(pairs, 5, codec=codec, producer=(7, 3), attributes=TRANSACTIONAL) == expected
+    assert made == build_batch(records, codec=codec, producer_id=7, producer_epoch=3, attributes=TRANSACTIONAL)
+
+
+@given(st.binary(min_size=4, max_size=200), st.binary(min_size=8, max_size=200), st.data())
+def test_records_that_are_alike_are_the_records_one_by_one(key: bytes, value: bytes, data: st.DataObject) -> None:
+    first, count = data.draw(st.sampled_from([0, 1, 60, 64, 8190])), data.draw(st.sampled_from([1, 2, 5, 70, 9000]))
+    in_key, in_value = data.draw(st.integers(0, len(key) - 4)), data.draw(st.integers(0, len(value) - 8))
+    pairs = [
+        (
+            key[:in_key] + struct.pack(">i", number) + key[in_key + 4 :],
+            value[:in_value] + struct.pack(">q", -number) + value[in_value + 8 :],
+        )
+        for number in range(count)
+    ]
+    one_by_one, alike = bytearray(b"before"), bytearray(b"before")
+    encode_keyed(one_by_one, first, pairs)
+    differences = [
+        Difference(in_value=False, position=in_key, column=struct.pack(f">{count}i", *range(count))),
+        Difference(in_value=True, position=in_value, column=struct.pack(f">{count}q", *range(0, -count, -1))),
+    ]
+    encode_alike(alike, first, count, key, value, differences)
+    assert alike == one_by_one

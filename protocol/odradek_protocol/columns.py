@@ -1,0 +1,140 @@
+"""Arrays of small structs by column: one sequence for each field instead of one object for each element.
+
+An object and a `struct` call for each of a hundred partitions cost more than all else that a request asks for. Elements
+that have a place of their own for each field, the same in all of them, are read by one call, and are handed on as
+columns:
+
+    fixed fields    text                                   tagged fields
+    ...             a length, the same in every element    0 in every element, from the flexible version on
+
+That is an optimization of the codec and no second format: an array whose texts are of different lengths, or that has
+tagged fields, is read element by element into a list, and `Columns.of` gives the columns of either.
+"""
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, Generic, TypeVar, cast, overload
+
+from odradek_protocol.schema import FIXED, Field, Struct
+
+__all__ = ["Columns", "Layout"]
+
+T = TypeVar("T")
+
+COMPACT_LENGTHS = 128
+"""Lengths of compact texts from here on, each plus one, take more than a byte."""
+
+
+class Columns(Sequence[T], Generic[T]):
+    """The elements of an array by field. An element that is asked for is made, and changing it changes nothing here."""
+
+    __slots__ = ("_count", "_kind", "_values")
+
+    def __init__(self, kind: type[T], count: int, values: Mapping[str, Sequence[Any]]) -> None:
+        """`values` has `count` values for each field of `kind`."""
+        self._kind = kind
+        self._count = count
+        self._values = values
+
+    @classmethod
+    def of(cls, kind: type[T], elements: Sequence[T]) -> "Columns[T]":
+        """The columns of an array that may have been read either way."""
+        if isinstance(elements, cls):
+            return elements
+        names = [field.name for field in cast("type[Struct]", kind).FIELDS]
+        return cls(kind, len(elements), {name: [getattr(each, name) for each in elements] for name in names})
+
+    def column(self, name: str) -> Sequence[Any]:
+        """The values of a field."""
+        return self._values[name]
+
+    def find(self, name: str) -> Sequence[Any] | None:
+        """The values of a field; None where the struct has no such field."""
+        return self._values.get(name)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(self._count))]
+        return self._kind(**{name: values[index] for name, values in self._values.items()})
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+
+class Layout:
+    """Where the fields of a struct lie in one version. TypeError for a struct that does not lie as the module says."""
+
+    def __init__(self, kind: type[Struct], version: int, *, flexible: bool) -> None:
+        present = [field for field in kind.FIELDS if field.in_version(version)]
+        fixed = [field for field in present if field.kind in FIXED]
+        rest = present[len(fixed) :]
+        if present[: len(fixed)] != fixed or [field.kind for field in rest] not in ([], ["string"]):
+            raise TypeError(f"{kind.__name__} cannot be read by column in version {version}")
+        self._kind = kind
+        self._flexible = flexible
+        self._absent = [field for field in kind.FIELDS if field not in present]
+        self._names = [field.name for field in present]
+        self._codes = "".join(FIXED[field.kind] for field in fixed)
+        self._text: Field | None = rest[0] if rest else None
+        self._nullable = self._text is not None and self._text.nullable(version)
+        self._length = struct.Struct(">" + ("B" if flexible else "h"))
+        self._length_at = struct.calcsize(">" + self._codes)
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether every element has one width, so that `write` can write them."""
+        return self._text is None
+
+    def read(self, data: memoryview, position: int, count: int) -> tuple[Columns[Any] | None, int]:
+        """The elements from `position` on, and the position behind them; None, and `position`, if they differ too much.
+
+        Raises struct.error where the first one is cut short, UnicodeDecodeError.
+        """
+        if not count:
+            return None, position
+        codes, size = self._codes, 0
+        if self._text is not None:
+            (mark,) = self._length.unpack_from(data, position + self._length_at)
+            size = mark - 1 if self._flexible else mark
+            if size < -1 or (size < 0 and not self._nullable) or (self._flexible and mark >= COMPACT_LENGTHS):
+                return None, position
+            codes += f"{self._length.format[1:]}{max(size, 0)}s"
+        if self._flexible:
+            codes += "B"
+        row = struct.Struct(">" + codes)
+        stop = position + count * row.size
+        if stop > len(data):
+            return None, position
+        columns: list[Sequence[Any]] = list(zip(*row.iter_unpack(data[position:stop]), strict=True))
+        if self._flexible and any(columns.pop()):
+            return None, position
+        if self._text is not None:
+            texts = columns.pop()
+            if columns.pop().count(mark) != count:
+                return None, position
+            columns.append(_decoded(texts, size))
+        values = dict(zip(self._names, columns, strict=True))
+        for field in self._absent:
+            values[field.name] = (field.absent_value,) * count
+        return Columns(self._kind, count, values), stop
+
+    def write(self, columns: Columns[Any]) -> bytes:
+        """The bytes of the elements. Raises struct.error for a value that does not fit."""
+        codes = self._codes + "x" if self._flexible else self._codes
+        values: Iterable[tuple[Any, ...]] = zip(*(columns.column(name) for name in self._names), strict=True)
+        return struct.pack(">" + codes * len(columns), *chain.from_iterable(values))
+
+
+def _decoded(texts: Sequence[bytes], size: int) -> Sequence[str | None]:
+    """Texts of `size` bytes; -1: null."""
+    if size <= 0:
+        return ("" if size == 0 else None,) * len(texts)
+    return [str(text, "utf-8") for text in texts]

@@ -63,12 +63,10 @@ def _files_below(files: Files, folder: str) -> list[str]:
 
 
 def _with_segments(files: Files, path: str, options: argparse.Namespace) -> Iterator[Entry | Damage]:
-    """What a file holds; with a log whose indexes are missing among its damages. The last segment's may be missing."""
+    """What a file holds; with a log whose indexes are missing among its damages."""
     yield from read_file(files, path, records=getattr(options, "records", False))
     if kind_of(path) == ".log" and options.paths != [path]:
         stem = path[: -len(".log")]
-        if int(os.path.basename(stem)) == base_offsets(files.names(os.path.dirname(path)))[-1]:
-            return
         for suffix in INDEX_SUFFIXES[:2]:
             if not files.exists(stem + suffix):
                 yield Damage(stem + suffix, 0, "the index is missing", "a file", "the index is built from the log")

@@ -5,8 +5,7 @@
     NNN.txnindex    see `aborted`
 
 Offsets are relative to the base offset of the segment. The files get what they lack when the segment is flushed, sealed
-or closed, so that an append costs no write of its own; a file is made with its first entry, or when the segment ends,
-so that a partition that nobody writes to has none. Source: Kafka's files, as its DumpLogSegments reads them.
+or closed, so that an append costs no write of its own. Source: Kafka's files, as its DumpLogSegments reads them.
 """
 
 import struct
@@ -144,13 +143,8 @@ class Indexes:
 
     @classmethod
     def load(cls, stem: str, files: Files, log_size: int) -> "Indexes | None":
-        """Read the files. None when one is missing or makes no sense: they have to be rebuilt. Raises OSError.
-
-        An empty log needs none.
-        """
+        """Read the files. None when one is missing or makes no sense: they have to be rebuilt. Raises OSError."""
         indexes = cls(stem, files)
-        if not log_size and not files.exists(stem + ".index"):
-            return indexes
         try:
             offsets = OffsetIndex.parse(files.read(stem + ".index"), log_size)
             times = TimeIndex.parse(files.read(stem + ".timeindex"))
@@ -197,17 +191,13 @@ class Indexes:
             if self._files.exists(self._stem + suffix):
                 self._files.truncate(self._stem + suffix, index.saved * entry_size)
 
-    def save(self, *, complete: bool = False) -> bool:
-        """Write what the files lack, and give whether that was anything; `complete` also makes those without an entry.
-
-        Raises OSError.
-        """
+    def save(self) -> bool:
+        """Write what the files lack, and give whether that was anything. Raises OSError."""
         changed = False
         for suffix, index, entry_size in self._parts():
-            path, data = self._stem + suffix, index.unsaved()
-            missing = complete and not index.saved and suffix != ".txnindex" and not self._files.exists(path)
-            if data or missing:
-                handle = self._files.open(path, create=True)
+            data = index.unsaved()
+            if data:
+                handle = self._files.open(self._stem + suffix, create=True)
                 self._files.write_at(handle.fd, data, index.saved * entry_size)
                 index.saved += len(data) // entry_size
                 changed = True
@@ -218,11 +208,11 @@ class Indexes:
         return {suffix: index.unsaved() for suffix, index, _ in self._parts()}
 
     def create(self) -> None:
-        """Write everything again; what lies in files of these names is gone. Raises OSError."""
+        """Write everything into new files; what they held is gone. Raises OSError."""
         for suffix, index, _ in self._parts():
             index.saved = 0
             path = self._stem + suffix
-            if self._files.exists(path):
+            if suffix != ".txnindex" or self._files.exists(path):
                 self._files.truncate(path, 0)
         self.save()
 

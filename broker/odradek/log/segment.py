@@ -136,7 +136,7 @@ class Segment:
     # -- the files --------------------------------------------------------------------------------------------------
 
     def create(self) -> None:
-        """Make the empty log file; what lies in files of the segment's names already is gone. Raises OSError."""
+        """Make the empty files; what bears their names already loses its content. Raises OSError."""
         self.torn = True
         self.open()
         self.indexes.create()
@@ -165,7 +165,7 @@ class Segment:
         if self.torn:
             self.open()
         self.complete_indexes()
-        changed = self.indexes.save(complete=self.size > 0)
+        changed = self.indexes.save()
         self.sealed = True
         return changed
 
@@ -231,7 +231,6 @@ class Segment:
         twin.complete_indexes()
         twin.indexes.aborted = Indexes.load_aborted(self.path[: -len(".log")], self._files) or AbortedIndex()
         twin.indexes.create()
-        twin.indexes.save(complete=True)
         return twin.indexes
 
     def load_aborted(self) -> AbortedIndex:

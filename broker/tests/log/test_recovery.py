@@ -31,11 +31,6 @@ def values(log: Log) -> list[bytes | None]:
     return [value for _, value in contents(log)]
 
 
-def log_files(log: Log) -> list[Path]:
-    """The files of a log's segments."""
-    return sorted(path for path in Path(log.directory).iterdir() if path.stem.isdecimal())
-
-
 class TestDamage:
     def test_torn_tail_of_every_length(self, opener: Opener) -> None:
         log = opener()
@@ -132,20 +127,6 @@ class TestDamage:
 
 
 class TestIndexes:
-    def test_files_are_made_with_the_first_entry_or_at_the_end(
-        self, opener: Opener, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        log = opener()
-        assert [path.suffix for path in log_files(log)] == [".log"]
-        log.close()
-        again = opener(clean=True)
-        assert [path.suffix for path in log_files(again)] == [".log"]
-        fill(again, b"a")
-        again.close()
-        assert [path.suffix for path in log_files(again)] == [".index", ".log", ".timeindex"]
-        assert values(opener(clean=True)) == [b"a"]
-        assert not caplog.records
-
     @pytest.mark.parametrize("damage", ["missing", "torn", "nonsense"])
     def test_rebuilt(self, opener: Opener, damage: str) -> None:
         opener.config.segment_bytes = 4000

@@ -5,7 +5,7 @@ A request is answered before the next one of its connection is taken, so replies
 
 Most requests are answered without waiting for anything. The poller serves those, for all connections, in its own task:
 switching to a task of the connection would cost as much as a small request does, and having one as much memory as all
-the rest. What has to wait goes on in a task that is made for it:
+the rest. What has to wait goes on in a task that is lent for it:
 
     parked   --(the poller: bytes are there)-->   served by the poller, and parked again
     parked   --(a handler postpones its answer)-->   parked: the poller looks again when something wakes it, or the
@@ -31,6 +31,7 @@ import trio
 from odradek.handlers.registry import CloseConnection, answer_for, registered
 from odradek.transport import Outgoing
 from odradek.waiting import Postponed
+from odradek.workers import Workers
 from odradek_protocol.codec import Part
 from odradek_protocol.connection import Buffers, Request, ServerConnection
 from odradek_protocol.errors import ProtocolError
@@ -136,9 +137,9 @@ class Channel:
         "_replies",
         "_scope",
         "_stopping",
-        "_tasks",
         "_unsent",
         "_watched",
+        "_workers",
         "connection",
         "sock",
     )
@@ -151,16 +152,16 @@ class Channel:
         connection: Connection,
         sock: socket.socket,
         *,
-        tasks: trio.Nursery,
+        workers: Workers,
         ended: "Callable[[Channel], object]",
     ) -> None:
-        """Tasks are started in `tasks`; `ended` is called once, when the connection is closed."""
+        """What has to be awaited is for `workers`; `ended` is called once, when the connection is closed."""
         self.connection = connection
         self.sock = sock
         self._node = node
         self._poller = poller
         self._memory = memory
-        self._tasks = tasks
+        self._workers = workers
         self._ended = ended
         self._frames = ServerConnection(memory.buffers, node.config.socket_request_max_bytes)
         self._replies: list[bytes] = []
@@ -293,7 +294,7 @@ class Channel:
         if isinstance(turn, Coroutine):
             self._parked = False
             self._scope = trio.CancelScope()
-            self._tasks.start_soon(self._run, self._scope, turn)
+            self._workers.start(partial(self._run, self._scope, turn))
         else:
             self._end(turn if isinstance(turn, Exception) else None)
         return False

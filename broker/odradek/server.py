@@ -21,6 +21,7 @@ import trio
 from odradek.channel import Channel, Connection, ReceiveMemory
 from odradek.config.listeners import Listener
 from odradek.poller import Poller
+from odradek.workers import Workers
 from odradek_protocol.connection import Buffers
 
 if TYPE_CHECKING:
@@ -93,15 +94,17 @@ class Server:
             async with trio.open_nursery() as polling:
                 polling.start_soon(self._poller.run)
                 async with trio.open_nursery() as tasks:
+                    workers = Workers(tasks)
                     async with trio.open_nursery() as acceptors:
                         self._acceptors = acceptors.cancel_scope
                         for listener, sock in self._sockets:
-                            acceptors.start_soon(self._accept, listener, sock, tasks)
+                            acceptors.start_soon(self._accept, listener, sock, workers)
                         acceptors.start_soon(self._reap)
                     if self._channels:
                         with trio.move_on_after(GRACE_S):
                             await self._all_ended.wait()
                     self._close_all()
+                    tasks.cancel_scope.cancel()
                 polling.cancel_scope.cancel()
         finally:
             self._close_all()
@@ -132,7 +135,7 @@ class Server:
                     log.debug("closing the connection of %s: idle", channel.connection.peer)
                     channel.close()
 
-    async def _accept(self, listener: Listener, sock: socket.socket, tasks: trio.Nursery) -> None:
+    async def _accept(self, listener: Listener, sock: socket.socket, workers: Workers) -> None:
         while True:
             await trio.lowlevel.checkpoint()
             try:
@@ -156,7 +159,7 @@ class Server:
             self._size_buffers(client)
             connection = Connection(listener.name, client.getsockname()[:2], f"/{address[0]}")
             channel = Channel(
-                self._node, self._poller, self._memory, connection, client, tasks=tasks, ended=self._forget
+                self._node, self._poller, self._memory, connection, client, workers=workers, ended=self._forget
             )
             self._channels.add(channel)
             self._per_address[connection.peer] += 1

@@ -4,7 +4,8 @@ Rules:
 
 - A process cleans one log at a time, and is started when there is one. It only makes new files; every change of a log
   is made here, in one step without an `await`, when the log is still what the process was told it is. A log that was
-  deleted, truncated, or lost segments to retention keeps what it has then.
+  deleted, truncated, or lost segments to retention keeps what it has then. Before and behind that step a thread brings
+  the names of the files to the disk.
 - A log that turns out to be damaged is left alone from then on (`Log.uncleanable`) and reported; the others go on. So
   is one that a process died of twice.
 - A process that says nothing for `SILENCE_S` hangs, and is killed.
@@ -13,12 +14,13 @@ Rules:
 import logging
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import trio
 
-from odradek.log.compaction import replacement
 from odradek.log.compaction.choice import Candidate, examine, filthiest
+from odradek.log.compaction.replacement import remove_cleaned
 from odradek.log.compaction.requests import (
     GO_ON,
     STOP,
@@ -186,10 +188,11 @@ class Compactor:
             if current.hindrance is not None:
                 raise _AbandonedError(current.hindrance)
             if isinstance(answer, CleanedGroup):
-                if not current.replace(answer.base_offsets, clock.now_ms()):
-                    await process.send(STOP)
+                with trio.CancelScope(shield=True):
+                    done = await self._replace(current, answer.base_offsets)
+                await process.send(GO_ON if done else STOP)
+                if not done:
                     return
-                await process.send(GO_ON)
             elif isinstance(answer, Failed):
                 self._note_failure(candidate.log, answer)
                 if not answer.damaged:
@@ -201,6 +204,17 @@ class Compactor:
                 _report(candidate.log, answer, time.monotonic() - began)
                 await self._checkpoint()
                 return
+
+    async def _replace(self, current: Round, base_offsets: Sequence[int]) -> bool:
+        """Put the new files of a group in place; whether the log still had the old ones."""
+        replacement = current.prepare(base_offsets)
+        if replacement is None:
+            return False
+        with current.log.changing("replacing segments"):
+            await trio.to_thread.run_sync(replacement.begin)
+            done = current.replace(replacement, self._node.clock.now_ms())
+            await trio.to_thread.run_sync(replacement.settle if done else replacement.undo)
+        return done
 
     def _count_death(self, target: Log) -> None:
         deaths = self._deaths[target] = self._deaths.get(target, 0) + 1
@@ -217,7 +231,7 @@ class Compactor:
 
     async def _remove_cleaned(self, target: Log) -> None:
         try:
-            await trio.to_thread.run_sync(replacement.remove_cleaned, Files(), target.directory)
+            await trio.to_thread.run_sync(remove_cleaned, Files(), target.directory)
         except FileNotFoundError:
             return
         except OSError as error:

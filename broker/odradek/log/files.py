@@ -58,6 +58,8 @@ class Files:
     fdatasync = staticmethod(os.fdatasync)
     """Like `fsync`, for a file's content and size without its times."""
     rename = staticmethod(os.replace)
+    link = staticmethod(os.link)
+    """(path, another name for the same file)."""
     unlink = staticmethod(os.unlink)
     mkdir = staticmethod(os.mkdir)
     rmdir = staticmethod(os.rmdir)

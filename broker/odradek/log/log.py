@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from odradek.log import retention, snapshots
 from odradek.log.aborted import AbortedEntry, AbortedTransaction
 from odradek.log.append_result import AppendResult
-from odradek.log.compaction import replacement
+from odradek.log.compaction.replacement import Replacement
 from odradek.log.deletion import Deletions
 from odradek.log.epochs import LeaderEpochs
 from odradek.log.files import FileCache, Files
@@ -323,13 +323,13 @@ class Log:
             old.seal()
             if base_offset in (self.recovery_point, self._flushed_to):
                 # A recovery begins behind `old`, and believes what is there.
-                with self._changing("flushing"):
+                with self.changing("flushing"):
                     old.sync()
             new.create()
             snapshot = snapshots.save(self._files, self.directory, base_offset, self.producers)
         except OSError as error:
             old.sealed = False
-            with self._changing("giving up a segment"):
+            with self.changing("giving up a segment"):
                 # A crash would bring it back, beside what is appended to `old`.
                 self._remove_segments([new])
                 self._files.sync(self.directory)
@@ -439,21 +439,23 @@ class Log:
         logger.info("%s: %d segments before offset %d are deleted", self.directory, count, self._segments.bases[0])
         return count
 
-    def replace_segments(self, old: Sequence[Segment], now_ms: int) -> None:
-        """Put the cleaned files named after the first of `old`, neighbours below the active one, in their place.
+    def prepare_replacement(self, old: Sequence[Segment]) -> Replacement:
+        """The replacement of `old`, neighbours below the active segment, by the cleaned files named after the first."""
+        return Replacement(self._files, old[0].path[: -len(".log")], old)
 
-        Raises KAFKA_STORAGE_ERROR; the log then fails, and the next start finishes or undoes it.
+    def replace_segments(self, replacement: Replacement, now_ms: int) -> None:
+        """Put the files of a replacement that has begun in place; it is to be settled then.
+
+        Raises KAFKA_STORAGE_ERROR; the log then fails, and the next start finishes it.
         """
-        first = old[0]
-        stem = first.path[: -len(".log")]
-        with self._changing("replacing segments"):
-            replacement.begin(self._files, stem)
+        old = replacement.old
+        with self.changing("replacing segments"):
             self._deletions.retire(old, now_ms + self.config.file_delete_delay_ms)
-            replacement.finish(self._files, stem)
-            new = Segment.of_file(self.directory, first.base_offset, self._files, self._cache)
+            replacement.show()
+            new = Segment.of_file(self.directory, old[0].base_offset, self._files, self._cache)
             new.next_offset = old[-1].next_offset
             self._unsynced.add(self.directory)
-            place = self._segments.items.index(first)
+            place = self._segments.items.index(old[0])
             self.adopt_segments([*self._segments.items[:place], new, *self._segments.items[place + len(old) :]])
 
     def truncate_to(self, offset: int) -> None:
@@ -466,7 +468,7 @@ class Log:
         if offset < self._segments.bases[0]:
             self.truncate_fully_and_start_at(offset)
             return
-        with self._changing("truncating"):
+        with self.changing("truncating"):
             # First: what a crash in the middle leaves has to be read.
             self.recovery_point = min(self.recovery_point, offset)
             keep = bisect_right(self._segments.bases, offset)
@@ -477,7 +479,7 @@ class Log:
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything, and go on at `offset`. Raises KAFKA_STORAGE_ERROR; the log then fails."""
-        with self._changing("truncating"):
+        with self.changing("truncating"):
             self._remove_segments(self._segments.items)
             first = Segment(self.directory, offset, self._files, self._cache, 0)
             first.create()
@@ -500,7 +502,7 @@ class Log:
         self.reload_producers()
 
     @contextmanager
-    def _changing(self, what: str) -> Iterator[None]:
+    def changing(self, what: str) -> Iterator[None]:
         """A change of several files: one that fails half way makes the log fail."""
         if self.failed is not None:
             raise self._storage_error(self.failed)
@@ -540,7 +542,7 @@ class Log:
         if self.failed is not None:
             raise self._storage_error(self.failed)
         end = self.log_end_offset if offset is None else min(offset, self.log_end_offset)
-        with self._changing("flushing"):
+        with self.changing("flushing"):
             due = self._segments.from_offset(self.recovery_point) if self.recovery_point < end else []
             handles, paths = files_to_flush(due, end)
         paths += self._unsynced
@@ -564,7 +566,7 @@ class Log:
 
     def prepare_close(self) -> PendingFlush:
         """Complete the files and note the producers: what has to be flushed then. Raises KAFKA_STORAGE_ERROR."""
-        with self._changing("closing"):
+        with self.changing("closing"):
             return prepare_close(self, self._files)
 
     def close_done(self, flush: PendingFlush) -> None:

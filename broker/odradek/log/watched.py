@@ -24,6 +24,7 @@ _CALLS = (
     "fsync",
     "ftruncate",
     "is_directory",
+    "link",
     "lock",
     "make_directories",
     "mkdir",

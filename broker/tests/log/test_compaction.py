@@ -1,10 +1,12 @@
 """What a round of compaction leaves of a log, rule by rule; `test_compaction_rules` tries them together."""
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.cleaning import Crash, CrashingFiles, batches, clean, held, make_round
+from support.cleaning import Crash, CrashingFiles, batches, clean, held, make_round, replace
 from support.logs import NOW_MS, Opener, check_indexes, marker
 
 from odradek.log.compaction.choice import examine, filthiest
@@ -438,7 +440,7 @@ class TestChangesMeanwhile:
         answer = next(self.answers)
         assert isinstance(answer, CleanedGroup)
         change()
-        return self.round.replace(answer.base_offsets, NOW_MS)
+        return replace(self.round, answer.base_offsets)
 
     def test_retention(self, log: Log) -> None:
         def shorten() -> None:
@@ -460,6 +462,19 @@ class TestChangesMeanwhile:
         assert self.round.hindrance == "it was truncated or moved"
         assert not self.step()
         assert offsets(log) == [1, 2]
+
+    def test_truncation_when_the_replacement_has_begun(self, log: Log) -> None:
+        self.start(log)
+        answer = next(self.answers)
+        assert isinstance(answer, CleanedGroup)
+        begun = self.round.prepare(answer.base_offsets)
+        assert begun is not None
+        begun.begin()
+        log.truncate_to(3)
+        assert not self.round.replace(begun, NOW_MS)
+        begun.undo()
+        assert not list(Path(log.directory).glob("*.swap"))
+        assert offsets(log) == [0, 1, 2]
 
     def test_deletion(self, log: Log) -> None:
         self.start(log)
@@ -512,6 +527,25 @@ def test_a_crash_at_any_step_leaves_the_old_segments_or_the_new_ones(tmp_path: P
             break
         left += 1
     assert left > 40
+
+
+@pytest.mark.parametrize("error", [errno.EPERM, errno.ENOTSUP])
+def test_a_file_system_without_a_second_name_for_a_file(opener: Opener, log: Log, error: int) -> None:
+    class Unlinked(Files):
+        def link(self, path: str, name: str) -> None:
+            raise OSError(error, os.strerror(error), path, name)
+
+    log.discard()
+    opener.files = Unlinked()
+    log = opener()
+    for number in range(4):
+        append(log, (b"a", b"%d" % number))
+        roll(log)
+    clean(log)
+    assert offsets(log) == [3]
+    assert not list(Path(log.directory).glob("*.swap"))
+    log.discard()
+    assert offsets(opener(recovery_point=4)) == [3]
 
 
 @pytest.mark.parametrize("position", [20, 100], ids=["the CRC", "the records"])

@@ -1,5 +1,6 @@
 """Rounds of compaction in the test's own process, and what a log holds then."""
 
+from collections.abc import Sequence
 from contextlib import closing
 from typing import NamedTuple
 
@@ -42,6 +43,10 @@ class CrashingFiles(Files):
         self._change()
         Files.rename(old, new)
 
+    def link(self, path: str, name: str) -> None:
+        self._change()
+        Files.link(path, name)
+
     def unlink(self, path: str) -> None:
         self._change()
         Files.unlink(path)
@@ -82,8 +87,20 @@ def clean(log: Log, now_ms: int = NOW_MS, *, memory_bytes: int = PLENTY, files: 
             if isinstance(answer, Cleaned):
                 current.finish(answer)
                 return answer
-            assert current.replace(answer.base_offsets, now_ms)
+            assert replace(current, answer.base_offsets, now_ms)
     raise AssertionError("the round did not end")
+
+
+def replace(current: Round, base_offsets: Sequence[int], now_ms: int = NOW_MS) -> bool:
+    """Put the new files of a group in place, as the broker does with a thread; whether the log still had the old."""
+    replacement = current.prepare(base_offsets)
+    if replacement is None:
+        return False
+    with current.log.changing("replacing segments"):
+        replacement.begin()
+        assert current.replace(replacement, now_ms)
+        replacement.settle()
+    return True
 
 
 def batches(log: Log) -> list[tuple[RecordBatch, bytes]]:

@@ -235,6 +235,13 @@ class SimulatedDisk(Files):
         assert self._folder(old)[0] is folder
         folder.change({name: entry, os.path.basename(old): None})
 
+    def link(self, path: str, name: str) -> None:
+        self._check("link")
+        folder, new = self._folder(name)
+        if new in folder.names:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+        folder.change({new: self._existing(path)})
+
     def unlink(self, path: str) -> None:
         self._check("unlink")
         self._existing(path)

@@ -96,6 +96,10 @@ class FaultyFiles(Files):
         self._check("rename")
         os.replace(old, new)
 
+    def link(self, path: str, name: str) -> None:
+        self._check("link")
+        os.link(path, name)
+
     def ftruncate(self, fd: int, size: int) -> None:
         self._check("ftruncate")
         os.ftruncate(fd, size)

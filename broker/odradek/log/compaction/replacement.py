@@ -10,19 +10,22 @@ those of a replacement that has not begun. There is always an index of transacti
 old segment is taken for the new one's.
 
 A loss of power may undo any change of a name that is not on the disk yet, and keep those that came behind it. So the
-".swap" names are on the disk before an old file goes, and all else is before the log file gets its name.
+".swap" names are on the disk before an old file goes, and all else is before the `.log.swap` goes: until then the log
+file has both names.
 
 The old files go in the order of their offsets. A crash on the way leaves the newer ones, and the records that they hold
 beyond the new segment's end stay until the next round.
 """
 
+import errno
 import logging
 import os
+from collections.abc import Sequence
 
 from odradek.log.files import FileCache, Files
 from odradek.log.segment import INDEX_SUFFIXES, Segment
 
-__all__ = ["CLEANED_SUFFIX", "SWAP_SUFFIX", "begin", "finish", "finish_interrupted", "remove_cleaned"]
+__all__ = ["CLEANED_SUFFIX", "SWAP_SUFFIX", "Replacement", "finish_interrupted", "remove_cleaned"]
 
 logger = logging.getLogger(__name__)
 
@@ -30,20 +33,56 @@ CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 
 _ORDER = (*INDEX_SUFFIXES, ".log")
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 
 
-def begin(files: Files, stem: str) -> None:
-    """Declare the cleaned files good; from here on the replacement will happen. Raises OSError."""
-    for suffix in _ORDER:
-        files.rename(stem + suffix + CLEANED_SUFFIX, stem + suffix + SWAP_SUFFIX)
-    files.sync(os.path.dirname(stem))
+class Replacement:
+    """Cleaned files on their way into the place of `old` segments: `begin`, `show` and `settle`, in this order.
+
+    `begin`, `settle` and `undo` wait for the disk: they are for a thread. All raise OSError.
+    """
+
+    __slots__ = ("_directory", "_files", "_stem", "old")
+
+    def __init__(self, files: Files, stem: str, old: Sequence[Segment]) -> None:
+        self.old = old
+        self._files = files
+        self._stem = stem
+        self._directory = os.path.dirname(stem)
+
+    def begin(self) -> None:
+        """Declare the cleaned files good; from here on the replacement will happen, if at the next start."""
+        for suffix in _ORDER:
+            self._files.rename(self._stem + suffix + CLEANED_SUFFIX, self._stem + suffix + SWAP_SUFFIX)
+        self._files.sync(self._directory)
+
+    def show(self) -> None:
+        """Give the new files their names, once the old ones are out of the way."""
+        _name_indexes(self._files, self._stem)
+        swap = self._stem + ".log" + SWAP_SUFFIX
+        try:
+            self._files.link(swap, self._stem + ".log")
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            self._files.sync(self._directory)
+            self._files.rename(swap, self._stem + ".log")
+
+    def settle(self) -> None:
+        """End it: what it did is on the disk then."""
+        self._files.sync(self._directory)
+        self._files.unlink_if_exists(self._stem + ".log" + SWAP_SUFFIX)
+
+    def undo(self) -> None:
+        """Have it not happen, when it has begun and is not shown."""
+        for suffix in reversed(_ORDER):
+            self._files.unlink_if_exists(self._stem + suffix + SWAP_SUFFIX)
+            if suffix == ".log":
+                self._files.sync(self._directory)
 
 
-def finish(files: Files, stem: str) -> None:
-    """Give the new files their names, once the old ones are out of the way. Raises OSError."""
-    for suffix in _ORDER:
-        if suffix == ".log":
-            files.sync(os.path.dirname(stem))
+def _name_indexes(files: Files, stem: str) -> None:
+    for suffix in INDEX_SUFFIXES:
         if files.exists(stem + suffix + SWAP_SUFFIX):
             files.rename(stem + suffix + SWAP_SUFFIX, stem + suffix)
 
@@ -75,4 +114,7 @@ def finish_interrupted(directory: str, files: Files, cache: FileCache) -> None:
             replaced = _ORDER if other != stem else (".log",)
             if other.isdecimal() and base <= int(other) < end and f".{suffix}" in replaced:
                 files.unlink(os.path.join(directory, name))
-        finish(files, os.path.join(directory, stem))
+        path = os.path.join(directory, stem)
+        _name_indexes(files, path)
+        files.sync(directory)
+        files.rename(path + ".log" + SWAP_SUFFIX, path + ".log")

@@ -8,7 +8,9 @@ from odradek.log.compaction.choice import Candidate
 from odradek.log.compaction.requests import Cleaned, CleanRequest, SegmentFile
 
 if TYPE_CHECKING:
+    from odradek.log.compaction.replacement import Replacement
     from odradek.log.log import Log
+    from odradek.log.segment import Segment
 
 __all__ = ["Round"]
 
@@ -60,17 +62,24 @@ class Round:
             bytes_per_s=bytes_per_s,
         )
 
-    def replace(self, base_offsets: Sequence[int], now_ms: int) -> bool:
-        """Put the new files of a group in place, unless the log has lost old ones meanwhile; gives whether it was done.
+    def prepare(self, base_offsets: Sequence[int]) -> "Replacement | None":
+        """The replacement of the segments of a group; None when the log has lost some of them meanwhile."""
+        bases = set(base_offsets)
+        old = [segment for segment in self._candidate.segments if segment.base_offset in bases]
+        return self.log.prepare_replacement(old) if self._may_replace(old) else None
+
+    def replace(self, replacement: "Replacement", now_ms: int) -> bool:
+        """Put the new files of a group in place; gives whether the log still had the old ones.
 
         Raises KAFKA_STORAGE_ERROR.
         """
-        bases = set(base_offsets)
-        old = [segment for segment in self._candidate.segments if segment.base_offset in bases]
-        if self.hindrance is not None or not set(old) <= set(self.log.segments):
+        if not self._may_replace(replacement.old):
             return False
-        self.log.replace_segments(old, now_ms)
+        self.log.replace_segments(replacement, now_ms)
         return True
+
+    def _may_replace(self, old: Sequence["Segment"]) -> bool:
+        return self.hindrance is None and set(old) <= set(self.log.segments)
 
     def finish(self, answer: Cleaned) -> None:
         """Note how far the log is clean."""

@@ -41,6 +41,7 @@ class ConsumerRebalance(Row):
         with temporary_topic(broker, self.partitions) as topic, ExitStack() as stack:
             clients = [stack.enter_context(Client(broker.port)) for _ in range(self.members)]
             group = made_group(clients[0])
+            clients[0].alter_group(group, *AT_ONCE)
             everybody = [GroupMember(group, f"member-{number}", topic, client) for number, client in enumerate(clients)]
             groups.settle(everybody[:-newcomers], self.partitions)
 

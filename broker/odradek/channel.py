@@ -4,16 +4,16 @@ A request is answered before the next one of its connection is taken, so replies
 (KoP#113 shows what happens otherwise), and a request passes no queue and no other thread.
 
 Most requests are answered without waiting for anything. The poller serves those, for all connections, in its own task:
-switching to a task of the connection would cost as much as a small request does. What has to wait goes on in the
-connection's task:
+switching to a task of the connection would cost as much as a small request does, and having one as much memory as all
+the rest. What has to wait goes on in a task that is lent for it:
 
     parked   --(the poller: bytes are there)-->   served by the poller, and parked again
     parked   --(a handler postpones its answer)-->   parked: the poller looks again when something wakes it, or the
              time is over, and reads nothing of the connection before
     parked   --(the socket is full)-->   parked: the poller sends on when there is room, and reads nothing before
-    parked   --(a handler gives a coroutine, a file has to be read from the disk, memory is short)-->   the task, which
-             awaits that, goes on with what was received behind it, and parks when that is answered
-    parked   --(the client closes; the bytes make no sense; a fault)-->   the task, which ends
+    parked   --(a handler gives a coroutine, a file has to be read from the disk, memory is short)-->   a task, which
+             awaits that, goes on with what was received behind it, and ends when that is answered: parked again
+    parked   --(the client closes; the bytes make no sense; a fault)-->   closed
 
 Replies to requests that came together leave together, those of one connection in one call, those of several in a row.
 """
@@ -31,6 +31,7 @@ import trio
 from odradek.handlers.registry import CloseConnection, answer_for, registered
 from odradek.transport import Outgoing
 from odradek.waiting import Postponed
+from odradek.workers import Workers
 from odradek_protocol.codec import Part
 from odradek_protocol.connection import Buffers, Request, ServerConnection
 from odradek_protocol.errors import ProtocolError
@@ -58,7 +59,7 @@ REPLIES_TOGETHER = 5
 
 
 Wait = Coroutine[Any, Any, None]
-"""What the task of a connection has to await before the connection can go on."""
+"""What a task has to await before the connection can go on."""
 
 
 class Turn(Enum):
@@ -125,79 +126,96 @@ class Channel:
     """A connection and who serves it."""
 
     __slots__ = (
+        "_ended",
         "_frames",
         "_idle_rounds",
         "_memory",
         "_node",
+        "_parked",
         "_poller",
         "_postponed",
         "_replies",
         "_scope",
         "_stopping",
-        "_task",
-        "_turn",
         "_unsent",
         "_watched",
+        "_workers",
         "connection",
         "sock",
     )
 
     def __init__(
-        self, node: "Node", poller: "Poller", memory: ReceiveMemory, connection: Connection, sock: socket.socket
+        self,
+        node: "Node",
+        poller: "Poller",
+        memory: ReceiveMemory,
+        connection: Connection,
+        sock: socket.socket,
+        *,
+        workers: Workers,
+        ended: "Callable[[Channel], object]",
     ) -> None:
+        """What has to be awaited is for `workers`; `ended` is called once, when the connection is closed."""
         self.connection = connection
         self.sock = sock
         self._node = node
         self._poller = poller
         self._memory = memory
+        self._workers = workers
+        self._ended = ended
         self._frames = ServerConnection(memory.buffers, node.config.socket_request_max_bytes)
         self._replies: list[bytes] = []
         self._postponed: tuple[Request[Any], Postponed] | None = None
         self._unsent: Outgoing | None = None
-        self._scope = trio.CancelScope()
+        self._scope: trio.CancelScope | None = None
+        """That of the task, while there is one."""
         self._stopping = False
         self._idle_rounds = 0
         self._watched = False
         """Whether the poller has the connection."""
-        self._task: trio.lowlevel.Task | None = None
-        """The connection's task, while it is parked."""
-        self._turn: Turn | Wait | Exception = Turn.ANSWERED
-        """What the poller left to the task."""
+        self._parked = False
 
-    async def run(self) -> None:
-        """Serve the connection until the client closes it, it is closed from here, or something is wrong with it."""
-        try:
-            with self._scope:
-                await self._serve_parked()
-        except (ProtocolError, CloseConnection) as error:
-            log.info("closing the connection of %s: %s", self.connection.peer, error)
-        except OSError as error:
-            log.debug("lost the connection of %s: %s", self.connection.peer, error)
-        except Exception:
-            log.exception("closing the connection of %s", self.connection.peer)
-        finally:
-            if self._postponed is not None:
-                self._postponed[1].end()
-            self._poller.forget(self)
-            if self._watched:
-                self._poller.remove(self)
-            self._frames.close()
-            self._memory.given_back()
-            self.sock.close()
-            for call in self.connection.on_close.values():
-                call()
+    def park(self) -> None:
+        """Leave the connection to the poller."""
+        self._parked = True
+        self._watch()
+        if self._postponed is not None:
+            # It may have been woken while a task was busy.
+            self._poller.wake(self)
 
     def close(self) -> None:
-        """End the connection's task, whatever it waits for."""
-        self._scope.cancel()
-
-    def stop(self, deadline: float) -> None:
-        """Close the connection; a request at work may be answered until `deadline`, in trio's time."""
-        self._stopping = True
-        if self._task is None or self._postponed is not None or self._unsent is not None:
-            self._scope.deadline = deadline
-        else:
+        """Close the connection, whatever it waits for."""
+        if self._scope is not None:
             self._scope.cancel()
+        elif self._parked:
+            self._end()
+
+    def stop(self) -> None:
+        """Close the connection; a request at work is answered first."""
+        self._stopping = True
+        if self._parked and self._postponed is None and self._unsent is None:
+            self._end()
+
+    def _end(self, error: Exception | None = None) -> None:
+        """Close the connection and let go of all it has, for the reason that `error` tells."""
+        if isinstance(error, ProtocolError | CloseConnection):
+            log.info("closing the connection of %s: %s", self.connection.peer, error)
+        elif isinstance(error, OSError):
+            log.debug("lost the connection of %s: %s", self.connection.peer, error)
+        elif error is not None:
+            log.error("closing the connection of %s", self.connection.peer, exc_info=error)
+        self._parked = False
+        if self._postponed is not None:
+            self._postponed[1].end()
+        self._poller.forget(self)
+        if self._watched:
+            self._poller.remove(self)
+        self._frames.close()
+        self._memory.given_back()
+        self.sock.close()
+        for call in self.connection.on_close.values():
+            call()
+        self._ended(self)
 
     def is_idle(self, rounds: int) -> bool:
         """Whether no request came since this was asked `rounds` times before."""
@@ -207,14 +225,14 @@ class Channel:
     @property
     def is_parked(self) -> bool:
         """Whether the poller is to serve the connection."""
-        return self._task is not None
+        return self._parked
 
     def serve_now(self, turns: int = TURNS_IN_A_ROW) -> bool:
         """Serve what has come without waiting, as the poller; whether there may be more to do at once.
 
-        What cannot be done without waiting goes to the task. A connection that is not ready for more is not watched.
+        What cannot be done without waiting goes to a task. A connection that is not ready for more is not watched.
         """
-        if self._task is None or (self._postponed is not None and self._unsent is None):
+        if not self._parked or (self._postponed is not None and self._unsent is None):
             self._watched = False
             self._poller.remove(self)
             return False
@@ -222,7 +240,7 @@ class Channel:
         try:
             unsent = self._unsent
             turn = self._serve(receive=True, sends=False, turns=turns) if unsent is None else self._send_on(unsent)
-        except Exception as error:  # noqa: BLE001 - raised again by the task
+        except Exception as error:  # noqa: BLE001 - closes the connection, and is logged
             turn = error
         if self._replies and turn is Turn.ANSWERED:
             self._poller.send_soon(self)
@@ -230,19 +248,19 @@ class Channel:
 
     def send_replies(self) -> None:
         """Send the replies that `serve_now` has left to be sent behind those of other connections."""
-        if self._task is None:
-            return  # it is being closed
+        if not self._parked:
+            return  # it was closed
         turn: Turn | Wait | Exception
         try:
             unsent = self._send()
             turn = Turn.ANSWERED if unsent is None else self._send_later(unsent)
-        except Exception as error:  # noqa: BLE001 - raised again by the task
+        except Exception as error:  # noqa: BLE001 - closes the connection, and is logged
             turn = error
         self._go_on(turn)
 
     def look_again(self) -> bool:
         """Look for the answer that was postponed; whether there may be more to do at once."""
-        if self._task is None or self._postponed is None or self._unsent is not None:
+        if not self._parked or self._postponed is None or self._unsent is not None:
             return False
         request, postponed = self._postponed
         turn: Turn | Wait | Exception
@@ -263,21 +281,22 @@ class Channel:
             else:
                 self._watch()
                 turn = Turn.MORE if self._frames.pending_bytes else self._answered()
-        except Exception as error:  # noqa: BLE001 - raised again by the task
+        except Exception as error:  # noqa: BLE001 - closes the connection, and is logged
             turn = error
         return self._go_on(turn)
 
     def _go_on(self, turn: "Turn | Wait | Exception") -> bool:
-        """Do as a turn ended: leave to the task what is for it; whether there may be more to do at once."""
+        """Do as a turn ended: what has to be awaited is for a task; whether there may be more to do at once."""
         if turn in PARKED:
             return False
         if turn is Turn.MORE:
             return True
-        task = self._task
-        assert task is not None
-        self._turn = turn
-        self._task = None
-        trio.lowlevel.reschedule(task)
+        if isinstance(turn, Coroutine):
+            self._parked = False
+            self._scope = trio.CancelScope()
+            self._workers.start(partial(self._run, self._scope, turn))
+        else:
+            self._end(turn if isinstance(turn, Exception) else None)
         return False
 
     def _watch(self) -> None:
@@ -285,39 +304,31 @@ class Channel:
             self._watched = True
             self._poller.add(self)
 
-    async def _serve_parked(self) -> None:
-        while not self._stopping:
-            turn = await self._park()
-            while True:
-                if turn is Turn.CLOSED:
-                    return
-                if turn is Turn.MORE:
-                    await trio.lowlevel.checkpoint()
-                elif isinstance(turn, Turn):
-                    break
-                else:
-                    await turn
-                    if self._stopping:
-                        return
-                turn = self._serve(receive=False)
-
-    async def _park(self) -> "Turn | Wait":
-        """Leave the connection to the poller; give what it leaves to the task. Raises what was wrong."""
-        self._task = trio.lowlevel.current_task()
-        self._watch()
-        if self._postponed is not None:
-            # It may have been woken while the task was busy.
-            self._poller.wake(self)
-
-        def abort(_: object) -> trio.lowlevel.Abort:
-            self._task = None
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        await trio.lowlevel.wait_task_rescheduled(abort)
-        turn, self._turn = self._turn, Turn.ANSWERED
-        if isinstance(turn, Exception):
-            raise turn
-        return turn
+    async def _run(self, scope: trio.CancelScope, turn: "Turn | Wait") -> None:
+        """Await what has to be awaited, and serve what came behind it, until the connection can be parked again."""
+        try:
+            with scope:
+                while turn not in PARKED:
+                    if turn is Turn.MORE:
+                        await trio.lowlevel.checkpoint()
+                    elif isinstance(turn, Coroutine):
+                        await turn
+                    if turn is Turn.CLOSED or self._stopping:
+                        break
+                    turn = self._serve(receive=False)
+        except Exception as error:  # noqa: BLE001 - closes the connection, and is logged
+            self._scope = None
+            self._end(error)
+        except BaseException:
+            self._scope = None
+            self._end()
+            raise
+        else:
+            self._scope = None
+            if turn in PARKED and not scope.cancel_called:
+                self.park()
+            else:
+                self._end()
 
     def _serve(self, *, receive: bool, sends: bool = True, turns: int = TURNS_IN_A_ROW) -> "Turn | Wait":
         """Serve what was received, and then what can be received; without the latter where the poller is to tell.

@@ -9,6 +9,7 @@ it is to be started.
 """
 
 import argparse
+import gc
 import logging
 import sys
 from collections.abc import Sequence
@@ -92,6 +93,7 @@ def serve(properties: str | None, overrides: Sequence[str]) -> int:
     except ConfigError as error:
         print(f"odradek: {error}", file=sys.stderr)  # noqa: T201 - the answer to a command
         return 1
+    gc.disable()  # what is imported and made now stays; `run` enables it when the broker has served for a while
     from odradek.node import StartError, run  # noqa: PLC0415 - a wrong setting is told before the broker is loaded
 
     try:

@@ -27,6 +27,7 @@ from odradek.log.compaction.requests import (
     Failed,
     Message,
     decode,
+    encode,
 )
 from odradek.log.compaction.rounds import Round
 from odradek.log.files import Files
@@ -179,7 +180,7 @@ class Compactor:
             chunk_bytes=max(config.log_cleaner_io_buffer_size // share // 2, LEAST_CHUNK_BYTES),
             bytes_per_s=max(config.log_cleaner_io_max_bytes_per_second / share, 1.0),
         )
-        await process.send(request.encode())
+        await process.send(encode(request))
         while True:
             answer = await process.receive()
             if current.hindrance is not None:

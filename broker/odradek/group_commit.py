@@ -3,8 +3,9 @@
 Rules:
 
 - The logs of a folder are flushed in rounds. A round takes every log that has something to be flushed; what is appended
-  meanwhile is for the next one, which begins in the moment in which the last flush of this one ends. So the slower the
-  disk, or the busier the loop, the more records one flush serves.
+  meanwhile is for the next one. So the slower the disk, or the busier the loop, the more records one flush serves.
+- A round begins when trio's loop comes round, not with the first append that asks for it: what other connections have
+  sent by then is appended too. On a disk that is as quick as the loop, there would be a flush for nearly each append.
 - The flushes of a round run side by side in as many threads as the disk is slow. A thread reports with one wake-up of
   trio, however many logs it flushed and however many tasks wait for them.
 - Whoever waits when a flush fails is told that it failed.
@@ -21,7 +22,7 @@ from odradek.log.flush import PendingFlush
 from odradek.log.log import Log
 from odradek_protocol.errors import BrokerError
 
-__all__ = ["FlushRounds", "GroupCommit"]
+__all__ = ["FlushRounds", "FlushWaiter", "GroupCommit"]
 
 MAX_THREADS = 8
 """Flushes at a time in a folder."""
@@ -36,20 +37,27 @@ SMOOTHING = 8
 class FlushRounds:
     """The rounds of one folder."""
 
-    __slots__ = ("_at_work", "_flush_s", "_wanting")
+    __slots__ = ("_at_work", "_beginning", "_flush_s", "_wanting")
 
     def __init__(self) -> None:
+        self._beginning = False
         self._flush_s = 0.0
         self._wanting: list[GroupCommit] = []
         self._at_work = 0
 
     def add(self, commit: "GroupCommit") -> None:
-        """Have a log in the next round, which begins at once when there is none."""
+        """Have a log in the next round, which begins soon when none is at work."""
         self._wanting.append(commit)
         if not self._at_work:
-            self._begin()
+            self._begin_soon()
+
+    def _begin_soon(self) -> None:
+        if not self._beginning:
+            self._beginning = True
+            trio.lowlevel.current_trio_token().run_sync_soon(self._begin)
 
     def _begin(self) -> None:
+        self._beginning = False
         commits, self._wanting = self._wanting, []
         flushes = [(commit, flush) for commit in commits if (flush := commit.prepare()) is not None]
         self._at_work = min(math.ceil(len(flushes) * self._flush_s / THREAD_S) or 1, MAX_THREADS, len(flushes))
@@ -72,7 +80,7 @@ class FlushRounds:
             if commit.end(flush, error):
                 self._wanting.append(commit)
         if not self._at_work and self._wanting:
-            self._begin()
+            self._begin_soon()
 
 
 class _Job:
@@ -97,15 +105,22 @@ class _Job:
         self.seconds = time.perf_counter() - began
 
 
-class _Waiter:
-    """A task that waits for everything below `end_offset`; `error` is why it waits in vain."""
+class FlushWaiter:
+    """A wait for everything below `end_offset`. `woken` is called when it is over; `error` is why it was in vain."""
 
-    __slots__ = ("end_offset", "error", "event")
+    __slots__ = ("_woken", "done", "end_offset", "error")
 
-    def __init__(self, end_offset: int) -> None:
+    def __init__(self, end_offset: int, woken: Callable[[], object]) -> None:
         self.end_offset = end_offset
-        self.event = trio.Event()
+        self.done = False
         self.error: Exception | None = None
+        self._woken = woken
+
+    def end(self, error: Exception | None = None) -> None:
+        """End the wait."""
+        self.done = True
+        self.error = error
+        self._woken()
 
 
 class GroupCommit:
@@ -119,7 +134,7 @@ class GroupCommit:
         self._on_flushed = on_flushed
         self._wanted = 0
         self._entered = False
-        self._waiters: list[_Waiter] = []
+        self._waiters: list[FlushWaiter] = []
 
     def want(self, end_offset: int) -> None:
         """Have everything below `end_offset` flushed in the next round."""
@@ -128,18 +143,31 @@ class GroupCommit:
             self._entered = True
             self._rounds.add(self)
 
+    def enter(self, end_offset: int, woken: Callable[[], object]) -> FlushWaiter:
+        """Have everything below `end_offset` flushed, and `woken` called then, unless `leave` comes first."""
+        waiter = FlushWaiter(end_offset, woken)
+        if self._log.recovery_point >= end_offset:
+            waiter.end()
+        else:
+            self._waiters.append(waiter)
+            self.want(end_offset)
+        return waiter
+
+    def leave(self, waiter: FlushWaiter) -> None:
+        """Wait no longer."""
+        if not waiter.done:
+            self._waiters.remove(waiter)
+
     async def wait(self, end_offset: int) -> None:
         """Have everything below `end_offset` flushed, and wait for it. Raises KAFKA_STORAGE_ERROR."""
         if self._log.recovery_point >= end_offset:
             return
-        waiter = _Waiter(end_offset)
-        self._waiters.append(waiter)
-        self.want(end_offset)
+        woken = trio.Event()
+        waiter = self.enter(end_offset, woken.set)
         try:
-            await waiter.event.wait()
+            await woken.wait()
         finally:
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
+            self.leave(waiter)
         if waiter.error is not None:
             raise waiter.error
 
@@ -175,7 +203,7 @@ class GroupCommit:
         waiting = []
         for waiter in self._waiters:
             if waiter.end_offset <= log.recovery_point or waiter.end_offset > log.log_end_offset:
-                waiter.event.set()
+                waiter.end()
             else:
                 waiting.append(waiter)
         self._waiters = waiting
@@ -184,5 +212,4 @@ class GroupCommit:
         self._wanted = 0
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
-            waiter.error = error
-            waiter.event.set()
+            waiter.end(error)

@@ -57,6 +57,9 @@ GC_THRESHOLDS = (50_000, 20, 100)
 """How many objects, and how many younger collections, are between two collections: a full one walks everything and is a
 pause for every client, while the request path makes no cycles."""
 
+SETTLED_AFTER_S = 1.0
+"""When the collector looks at what the start has left behind: not before the first requests are answered."""
+
 SWITCH_INTERVAL_S = 0.0005
 """How long a thread that converts records may keep the interpreter while requests wait for it. With Python's 5 ms, a
 small request beside a conversion took 5.4 ms in the median, with this 0.8."""
@@ -265,8 +268,13 @@ async def _run(config: BrokerConfig) -> None:
         failure = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_stop_on_signal, signals, node)
+
+            def ready(addresses: Sequence[str]) -> None:
+                print(f"odradek ready: {' '.join(addresses)}", flush=True)  # noqa: T201 - what scripts wait for
+                nursery.start_soon(_settle)
+
             try:
-                await node.serve(_announce)
+                await node.serve(ready)
             except (OSError, LogFolderError, StoreError) as error:
                 failure = error
             nursery.cancel_scope.cancel()
@@ -279,16 +287,18 @@ async def _stop_on_signal(signals: AsyncIterator[int], node: Node) -> None:
         node.stop()
 
 
-def _announce(addresses: Sequence[str]) -> None:
-    """Say on stdout where clients can connect; what was made so far stays, so the collector need not look at it.
+async def _settle() -> None:
+    """Set the interpreter up for many waits and short pauses.
 
-    From here on the process is a server, and its interpreter is set up for many waits and short pauses.
+    The collector, which did not run during the start (`cli`), looks once at what was made: that stays, and it need not
+    look at it again.
     """
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    await trio.sleep(SETTLED_AFTER_S)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    print(f"odradek ready: {' '.join(addresses)}", flush=True)  # noqa: T201 - the line that scripts wait for
+    gc.enable()
 
 
 def _raise_file_limit() -> None:

@@ -12,11 +12,12 @@ Rules:
   committed records only reads below it.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import trio
 
-from odradek.group_commit import FlushRounds, GroupCommit
+from odradek.group_commit import FlushRounds, FlushWaiter, GroupCommit
 from odradek.log.log import AppendResult, Log, Origin
 from odradek.waiting import Waiter, wait_on
 from odradek_protocol.errors import BrokerError, Error
@@ -226,6 +227,14 @@ class Partition:
         """
         if not self.is_flushed(last_offset):
             await self._commits.wait(last_offset + 1)
+
+    def enter_flush(self, last_offset: int, woken: Callable[[], object]) -> FlushWaiter:
+        """Have `woken` called when the record at `last_offset` is on the disk, or cannot be brought there."""
+        return self._commits.enter(last_offset + 1, woken)
+
+    def leave_flush(self, waiter: FlushWaiter) -> None:
+        """Wait no longer."""
+        self._commits.leave(waiter)
 
     async def flush(self, end_offset: int | None = None) -> None:
         """Bring everything below `end_offset` (None: all there is) to the disk. Raises KAFKA_STORAGE_ERROR."""

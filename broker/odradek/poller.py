@@ -8,6 +8,7 @@ something for it.
 """
 
 import select
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import trio
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Poller"]
 
-READY_AT_ONCE = 16
-"""Connections that are served between two looks at what else there is: some milliseconds at most."""
+READY_AT_ONCE = 32
+"""Connections that are served between two looks at what else there is: a millisecond with small requests."""
 
-SENT_IN_A_ROW = 8
-"""Connections that are answered before their replies are sent: a client with several of them wakes once, and the way
-through the kernel stays in the caches. A reply is late by as many small requests at most.
+HELD_S = 0.0005
+"""How long replies may be held while others that came at the same time are answered. They are sent in a row then: a
+client with several connections wakes once, and the way through the kernel stays in the caches.
 """
 
 TURNS_BESIDE_OTHERS = 1
@@ -101,18 +102,19 @@ class Poller(trio.abc.Instrument):
 
     async def run(self) -> None:
         """Serve until cancelled."""
-        try:
-            if self._trio_fd is None:
-                await self._serve_in_a_task()
-            else:
-                self._epoll.register(self._trio_fd, select.EPOLLIN)
-                trio.lowlevel.add_instrument(self)
-                try:
-                    await trio.sleep_forever()
-                finally:
-                    trio.lowlevel.remove_instrument(self)
-        finally:
-            self._epoll.close()
+        if self._trio_fd is None:
+            await self._serve_in_a_task()
+        else:
+            self._epoll.register(self._trio_fd, select.EPOLLIN)
+            trio.lowlevel.add_instrument(self)
+            try:
+                await trio.sleep_forever()
+            finally:
+                trio.lowlevel.remove_instrument(self)
+
+    def close(self) -> None:
+        """Let go of the epoll, when no connection is left."""
+        self._epoll.close()
 
     async def _serve_in_a_task(self) -> None:
         """What works without trio's epoll: a round of trio's loop for each round of requests."""
@@ -153,13 +155,14 @@ class Poller(trio.abc.Instrument):
             elif (channel := channels[fd]) not in unfinished:
                 ready.append(channel)
         self._unfinished = []
-        answered = self._answered
+        send_at = perf_counter() + HELD_S
         for channel in ready:
             if channel.serve_now():
                 self._unfinished.append(channel)
-            if len(answered) >= SENT_IN_A_ROW:
+            if perf_counter() >= send_at:
                 self._send()
-        if answered:
+                send_at = perf_counter() + HELD_S
+        if self._answered:
             self._send()
         if unfinished:
             self._go_on(unfinished, beside_others=bool(ready))

@@ -21,6 +21,7 @@ import trio
 from odradek.channel import Channel, Connection, ReceiveMemory
 from odradek.config.listeners import Listener
 from odradek.poller import Poller
+from odradek.workers import Workers
 from odradek_protocol.connection import Buffers
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class Server:
         self._channels: set[Channel] = set()
         self._per_address: Counter[str] = Counter()
         self._sockets: list[tuple[Listener, socket.socket]] = []
+        self._stopped = False
+        self._all_ended = trio.Event()
 
     @property
     def buffers(self) -> Buffers:
@@ -87,23 +90,38 @@ class Server:
 
     async def serve(self) -> None:
         """Serve until cancelled or `stop`."""
-        async with trio.open_nursery() as polling:
-            polling.start_soon(self._poller.run)
-            async with trio.open_nursery() as connections, trio.open_nursery() as acceptors:
-                self._acceptors = acceptors.cancel_scope
-                for listener, sock in self._sockets:
-                    acceptors.start_soon(self._accept, listener, sock, connections)
-                acceptors.start_soon(self._reap)
-            polling.cancel_scope.cancel()
+        try:
+            async with trio.open_nursery() as polling:
+                polling.start_soon(self._poller.run)
+                async with trio.open_nursery() as tasks:
+                    workers = Workers(tasks)
+                    async with trio.open_nursery() as acceptors:
+                        self._acceptors = acceptors.cancel_scope
+                        for listener, sock in self._sockets:
+                            acceptors.start_soon(self._accept, listener, sock, workers)
+                        acceptors.start_soon(self._reap)
+                    if self._channels:
+                        with trio.move_on_after(GRACE_S):
+                            await self._all_ended.wait()
+                    self._close_all()
+                    tasks.cancel_scope.cancel()
+                polling.cancel_scope.cancel()
+        finally:
+            self._close_all()
+            self._poller.close()
 
     def stop(self) -> None:
         """Take no new connection, close idle ones, and give the others `GRACE_S` seconds."""
+        self._stopped = True
         self._acceptors.cancel()
         for _, sock in self._sockets:
             sock.close()
-        deadline = trio.current_time() + GRACE_S
-        for channel in self._channels:
-            channel.stop(deadline)
+        for channel in tuple(self._channels):
+            channel.stop()
+
+    def _close_all(self) -> None:
+        for channel in tuple(self._channels):
+            channel.close()
 
     async def _reap(self) -> None:
         """Close connections without a request for `connections.max.idle.ms`; time is counted in quarters of that."""
@@ -117,7 +135,7 @@ class Server:
                     log.debug("closing the connection of %s: idle", channel.connection.peer)
                     channel.close()
 
-    async def _accept(self, listener: Listener, sock: socket.socket, nursery: trio.Nursery) -> None:
+    async def _accept(self, listener: Listener, sock: socket.socket, workers: Workers) -> None:
         while True:
             await trio.lowlevel.checkpoint()
             try:
@@ -140,10 +158,12 @@ class Server:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._size_buffers(client)
             connection = Connection(listener.name, client.getsockname()[:2], f"/{address[0]}")
-            channel = Channel(self._node, self._poller, self._memory, connection, client)
+            channel = Channel(
+                self._node, self._poller, self._memory, connection, client, workers=workers, ended=self._forget
+            )
             self._channels.add(channel)
             self._per_address[connection.peer] += 1
-            nursery.start_soon(self._serve, channel)
+            channel.park()
 
     def _size_buffers(self, client: socket.socket) -> None:
         """Give the socket the buffers that the configuration names.
@@ -172,12 +192,12 @@ class Server:
             return False
         return True
 
-    async def _serve(self, channel: Channel) -> None:
-        try:
-            await channel.run()
-        finally:
-            peer = channel.connection.peer
-            self._channels.discard(channel)
-            self._per_address[peer] -= 1
-            if not self._per_address[peer]:
-                del self._per_address[peer]
+    def _forget(self, channel: Channel) -> None:
+        """Take note that a connection is closed."""
+        peer = channel.connection.peer
+        self._channels.discard(channel)
+        self._per_address[peer] -= 1
+        if not self._per_address[peer]:
+            del self._per_address[peer]
+        if self._stopped and not self._channels:
+            self._all_ended.set()

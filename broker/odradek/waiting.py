@@ -1,4 +1,4 @@
-"""Requests that wait for a partition: a Fetch for bytes, a Produce for replicas.
+"""Requests that wait for a partition: a Fetch for bytes, a Produce for replicas and for the disk.
 
 A waiter is one wait of one request. It is entered in each partition that it watches and leaves all of them when the
 wait ends, whatever ended it. Every wait has a deadline.

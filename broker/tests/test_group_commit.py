@@ -54,6 +54,22 @@ def test_what_comes_during_a_flush_shares_the_next_one(bench: Bench) -> None:
     trio.run(main)
 
 
+def test_what_is_appended_before_trio_comes_round_shares_the_first_flush(bench: Bench) -> None:
+    async def main() -> None:
+        log, commit = bench.log()
+        bench.files.let.set()
+        with trio.fail_after(DEADLINE_S):
+            async with trio.open_nursery() as nursery:
+                for _ in range(20):
+                    end_offset = append(log)
+                    commit.want(end_offset)
+                    nursery.start_soon(commit.wait, end_offset)
+
+    trio.run(main)
+    assert bench.files.count == 1
+    assert bench.flushed == [20]
+
+
 def test_whoever_is_covered_does_not_wait_for_the_next(bench: Bench) -> None:
     async def main() -> None:
         log, commit = bench.log()

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from support.batches import batch, now_ms
 from support.wire import WireClient, produce_request
 
@@ -32,6 +33,10 @@ def wait_until(condition: Callable[[], bool]) -> None:
     """Look again and again; the test's own time limit ends it."""
     while not condition():
         time.sleep(0.005)
+
+
+def refuse(fd: int) -> None:
+    raise OSError(5, f"file {fd} is on a broken disk")
 
 
 class TestFlush:
@@ -81,18 +86,24 @@ class TestFlush:
             wait_until(lambda: partition(broker, "t").log.recovery_point == 1)
             assert partition(broker, "t").log.log_end_offset == 2
 
-    def test_a_disk_that_refuses_is_told_and_trusted_no_more(self) -> None:
-        def refuse(fd: int) -> None:
-            raise OSError(5, f"file {fd} is on a broken disk")
-
+    @pytest.mark.parametrize("acks", [1, -1])
+    def test_a_disk_that_refuses_is_told_and_trusted_no_more(self, acks: int) -> None:
         with Broker(AT_ONCE) as broker, WireClient(broker.port) as client:
             client.create_topic("t", flush_messages="1")
-            assert client.produce("t", batch(b"a")).error_code == 0
+            assert client.produce("t", batch(b"a"), acks=acks).error_code == 0
             broken = partition(broker, "t").log._files
             broken.fdatasync = refuse
-            assert client.produce("t", batch(b"b")).error_code == Error.KAFKA_STORAGE_ERROR
+            refused = client.produce("t", batch(b"b"), acks=acks)
+            assert (refused.error_code, refused.base_offset) == (Error.KAFKA_STORAGE_ERROR, -1)
             del broken.fdatasync
-            assert client.produce("t", batch(b"c")).error_code == Error.KAFKA_STORAGE_ERROR
+            assert client.produce("t", batch(b"c"), acks=acks).error_code == Error.KAFKA_STORAGE_ERROR
+
+    def test_with_acks_0_a_disk_that_refuses_closes_the_connection(self) -> None:
+        with Broker(AT_ONCE) as broker, WireClient(broker.port) as client:
+            client.create_topic("t", flush_messages="1")
+            partition(broker, "t").log._files.fdatasync = refuse
+            client.send(produce_request("t", batch(b"a"), acks=0), 9, expect_reply=False)
+            assert client.is_closed_by_broker()
 
 
 class TestRetention:

@@ -1,7 +1,7 @@
 """Reading the store: what a broker needs of it when it starts."""
 
 from odradek.cluster.plans import random_uuid
-from odradek.cluster.store import Failure, MetadataStore, StoreError
+from odradek.cluster.store import Create, Failure, MetadataStore, StoreError
 from odradek.cluster.topics import INTERNAL_TOPICS
 from odradek.cluster.view import BrokerView, PartitionView, TopicView
 from odradek.cluster.znodes import (
@@ -40,11 +40,14 @@ async def ensure_node(store: MetadataStore, path: str, data: bytes = b"") -> boo
 
 
 async def ensure_standing_nodes(store: MetadataStore) -> None:
-    """Make the nodes that are always there."""
-    for path in PERSISTENT_PATHS:
-        for standing in (*parents(path), path):
-            if not await store.exists(standing):
-                await ensure_node(store, standing)
+    """Make the nodes that are always there: those that lack, in one write."""
+    standing = dict.fromkeys(node for path in PERSISTENT_PATHS for node in (*parents(path), path))
+    while lacking := [Create(path) for path in standing if not await store.exists(path)]:
+        try:
+            await store.multi(lacking)
+        except StoreError as error:
+            if error.failure is not Failure.NODE_EXISTS:
+                raise
 
 
 async def ensure_cluster_id(store: MetadataStore) -> str:

@@ -7,7 +7,8 @@ know.
 
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import NamedTuple
 
 from odradek.cluster.election import assign_replicas, choose_leader
 from odradek.cluster.topics import CLUSTER_METADATA, INTERNAL_TOPICS, check_name
@@ -36,15 +37,14 @@ Random = Callable[[int], int]
 """`random(n)` is one of 0..n-1."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopic:
+class NewTopic(NamedTuple):
     """A topic that is asked for: numbers (or `DEFAULT`) or else replicas for each partition, and config overrides."""
 
     name: str
     partitions: int = DEFAULT
     replication_factor: int = DEFAULT
     assignments: Sequence[tuple[int, Sequence[int]]] = ()
-    configs: Mapping[str, str | None] = field(default_factory=dict)
+    configs: Mapping[str, str | None] = MappingProxyType({})
 
 
 def random_uuid() -> bytes:
@@ -133,7 +133,7 @@ def plan_offline(topic: TopicView, node_id: int, offline: Collection[int], live:
         leader = old.leader if old.leader in able else choose_leader(old.replicas, old.isr, able)
         epoch = old.leader_epoch + (leader != old.leader)
         partitions.append(PartitionView(leader, epoch, old.replicas, old.isr, without))
-    return replace(topic, partitions=partitions)
+    return topic._replace(partitions=partitions)
 
 
 def _manual(view: ClusterView, new: NewTopic) -> list[PartitionView]:

@@ -16,7 +16,6 @@ Rules that every implementation keeps (`tests/cluster/contract.py` holds them to
 
 import enum
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 __all__ = [
@@ -71,8 +70,7 @@ class ZNode(NamedTuple):
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(NamedTuple):
     """Make a node; its result is the path, which a sequential node gets ten digits added to."""
 
     path: str
@@ -81,8 +79,7 @@ class Create:
     sequential: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SetData:
+class SetData(NamedTuple):
     """Replace a node's data; its result is the new version."""
 
     path: str
@@ -90,16 +87,14 @@ class SetData:
     version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(NamedTuple):
     """Remove a node; its result is None."""
 
     path: str
     version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """Go on only if a node is there with this version; its result is None."""
 
     path: str

@@ -10,14 +10,14 @@ Rules:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from odradek.cluster.topics import collision_key
 
 __all__ = ["BrokerView", "ClusterView", "Endpoint", "PartitionView", "TopicView"]
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """Where a listener of a broker is reached; `security_protocol` is PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
 
     host: str
@@ -25,8 +25,7 @@ class Endpoint:
     security_protocol: str = "PLAINTEXT"
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerView:
+class BrokerView(NamedTuple):
     """A live broker; its endpoints by listener name."""
 
     node_id: int
@@ -34,8 +33,7 @@ class BrokerView:
     endpoints: Mapping[str, Endpoint]
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionView:
+class PartitionView(NamedTuple):
     """A partition's replicas in order of preference, which of them are in sync, and who leads since which epoch.
 
     `offline` are the replicas whose broker lives while the folder with their log has failed.
@@ -48,8 +46,7 @@ class PartitionView:
     offline: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TopicView:
+class TopicView(NamedTuple):
     """A topic; `partitions[i]` is partition i, `configs` are its overrides only."""
 
     name: str

@@ -21,8 +21,7 @@ import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from odradek.cluster.store import parent_of
@@ -146,8 +145,7 @@ class ControllerZNode:
         return int(_field(cls.path, _decode(cls.path, data), "brokerid", int))
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerRegistration:
+class BrokerRegistration(NamedTuple):
     """What a broker says of itself; endpoints by listener name."""
 
     endpoints: Mapping[str, Endpoint]
@@ -201,8 +199,7 @@ def _address(endpoint: Endpoint) -> str:
     return f"[{endpoint.host}]:{endpoint.port}" if ":" in endpoint.host else f"{endpoint.host}:{endpoint.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class TopicAssignment:
+class TopicAssignment(NamedTuple):
     """A topic's id, and the replicas of each partition in order of preference."""
 
     topic_id: bytes
@@ -264,8 +261,7 @@ class PartitionZNode:
         return f"{TopicZNode.partitions_path(topic)}/{index}"
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionState:
+class PartitionState(NamedTuple):
     """Who leads a partition since which epoch, who is in sync, and the epoch of the controller that said so."""
 
     leader: int
@@ -359,8 +355,7 @@ class DeleteTopicZNode:
         return f"{cls.parent}/{topic}"
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerIdBlock:
+class ProducerIdBlock(NamedTuple):
     """The producer ids `first` to `last`, both included, given to one broker."""
 
     node_id: int

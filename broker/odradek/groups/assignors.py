@@ -11,7 +11,7 @@ subscribes to has one owner, who subscribes to it. Racks are not looked at, as i
 
 import heapq
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["ASSIGNORS", "Assignment", "AssignorMember"]
 
@@ -22,8 +22,7 @@ MOST_ROUNDS = 16
 """How often all topics are gone through to even out members of unlike subscriptions; each round halves what is left."""
 
 
-@dataclass(slots=True, frozen=True)
-class AssignorMember:
+class AssignorMember(NamedTuple):
     """A member as an assignor sees it: the ids of its topics, all of which exist, and what it is assigned so far."""
 
     instance_id: str | None

@@ -8,7 +8,6 @@ Only the consumers' own protocol type can do this, since the broker has to read 
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 from odradek.groups.assignors import Assignment
 from odradek.groups.consumer_group import ConsumerGroup
@@ -42,8 +41,7 @@ def join(group: ConsumerGroup, request: JoinRequest, topics: Topics, now: Now) -
     if not request.member_id and request.instance_id is None and request.requires_known_member_id:
         return JoinResult(Error.MEMBER_ID_REQUIRED, member_id)
     subscription = _subscription(request.protocols)
-    member = replace(
-        _admitted(group, request, member_id),
+    member = _admitted(group, request, member_id)._replace(
         client_id=request.client_id,
         client_host=request.client_host,
         rack_id=subscription.rack_id,
@@ -179,7 +177,7 @@ def leaving(group: ConsumerGroup, members: Collection[tuple[str, str | None]]) -
         member_id = given_id
         try:
             if instance_id is None:
-                group.dynamic_member(member_id)
+                group.member(member_id)
             else:
                 member_id = given_id or group.tables.static_ids.get(instance_id, "")
                 group.static_member(member_id, instance_id)

@@ -25,8 +25,8 @@ Sources: KIP-848, KIP-1082 (member ids), KIP-1101 (no racks), KIP-1251 (assignme
 
 import enum
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from odradek.groups.assignors import ASSIGNORS, Assignment, AssignorMember
 from odradek.groups.consumer_state import (
@@ -42,22 +42,18 @@ from odradek.groups.consumer_tables import ConsumerTables
 from odradek.groups.reconciliation import reconcile
 from odradek.groups.subscriptions import PatternLimits, Subscriptions, Topics
 from odradek.groups.tables import GroupEpoch, TargetEpoch
-from odradek.groups.timed_group import TimedGroup
+from odradek.groups.timed_group import FIRST_COMMIT_WITH_MEMBER_EPOCH, CommittingGroup
 from odradek.groups.timers import Now, Timer
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.internal.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
 __all__ = [
-    "FIRST_COMMIT_OF_CONSUMER_PROTOCOL",
     "ConsumerGroup",
     "ConsumerGroupState",
     "ConsumerLimits",
     "Heartbeat",
     "HeartbeatResult",
 ]
-
-FIRST_COMMIT_OF_CONSUMER_PROTOCOL = 9
-"""The first version of OffsetCommit that has a member epoch."""
 
 
 class ConsumerGroupState(enum.Enum):
@@ -108,8 +104,7 @@ class Heartbeat:
         return self.rebalance_timeout_ms != -1 and subscribes and self.owned is not None
 
 
-@dataclass(slots=True, frozen=True)
-class HeartbeatResult:
+class HeartbeatResult(NamedTuple):
     """The reply; `assigned` is None where the member knows already."""
 
     member_id: str
@@ -117,7 +112,7 @@ class HeartbeatResult:
     assigned: Owned | None = None
 
 
-class ConsumerGroup(TimedGroup):
+class ConsumerGroup(CommittingGroup[MemberInfo]):
     """One group. Methods are transitions; attributes are for reading."""
 
     type = "consumer"
@@ -154,11 +149,6 @@ class ConsumerGroup(TimedGroup):
         return ConsumerGroupState.RECONCILING
 
     @property
-    def is_idle(self) -> bool:
-        """Whether nobody is in the group."""
-        return not self.tables.members
-
-    @property
     def assignor(self) -> str:
         """The assignor that most members ask for; the first of the broker's where none does."""
         counts = self.tables.assignors
@@ -181,6 +171,28 @@ class ConsumerGroup(TimedGroup):
         except BrokerError:
             self.undo(self.tables.take_changes())
             raise
+
+    def keep_alive(self, member_id: str, epoch: int, client_id: str, client_host: str, now: Now) -> bool:
+        """A heartbeat that says nothing but that a member is there: keep its session, where nothing is to be done.
+
+        That is most of all heartbeats. False where the member is not what it says or is on its way, or the topics may
+        have changed: nothing is done then, and `heartbeat` tells what follows.
+        """
+        tables = self.tables
+        current, target_epoch = tables.currents.get(member_id), tables.target_epoch.epoch
+        if (
+            current is None
+            or current.epoch != epoch
+            or tables.epoch.epoch != target_epoch
+            or not current.is_reconciled_to(target_epoch)
+            or not self._subscriptions.are_noted(now.wall_ms)
+        ):
+            return False
+        member = tables.members[member_id]
+        if member.client_id != client_id or member.client_host != client_host or member.classic is not None:
+            return False
+        self.timers.start(Timer.SESSION, member_id, self._limits.session_timeout_ms(self.group_id), now)
+        return True
 
     def undo(self, changes: list[ConsumerChange]) -> None:
         """These changes are not to be: have everything as it was, and look at the topics anew."""
@@ -211,20 +223,12 @@ class ConsumerGroup(TimedGroup):
             member = self.members.get(member_id)
             if member is None and joins:
                 return MemberInfo(member_id)
-            member = self.dynamic_member(member_id)
+            member = self.member(member_id)
         elif joins:
             return self.claim(member_id, instance_id, only_released=True)
         else:
             member = self.static_member(member_id, instance_id)
         self._check_epoch(member, request)
-        return member
-
-    def dynamic_member(self, member_id: str) -> MemberInfo:
-        """The member of that id. UNKNOWN_MEMBER_ID when there is none."""
-        member = self.members.get(member_id)
-        if member is None:
-            text = f"Member {member_id} is not a member of group {self.group_id}."
-            raise BrokerError(Error.UNKNOWN_MEMBER_ID, text)
         return member
 
     def static_member(self, member_id: str, instance_id: str) -> MemberInfo:
@@ -238,9 +242,9 @@ class ConsumerGroup(TimedGroup):
         return self.members[member_id]
 
     def identified(self, member_id: str, instance_id: str | None) -> MemberInfo:
-        """The member that is who it says it is. Raises as `dynamic_member` or `static_member` does."""
+        """The member that is who it says it is. Raises as `member` or `static_member` does."""
         if instance_id is None:
-            return self.dynamic_member(member_id)
+            return self.member(member_id)
         return self.static_member(member_id, instance_id)
 
     def claim(self, member_id: str, instance_id: str, *, only_released: bool) -> MemberInfo:
@@ -260,10 +264,10 @@ class ConsumerGroup(TimedGroup):
             )
         target = self.tables.targets.get(former_id, {})
         self._remove(former_id)
-        member = replace(former, member_id=member_id)
+        member = former._replace(member_id=member_id)
         self.tables.change(Part.MEMBER, member_id, member)
         self.tables.change(Part.TARGET, member_id, target)
-        self.tables.change(Part.CURRENT, member_id, replace(held, epoch=0, previous_epoch=0))
+        self.tables.change(Part.CURRENT, member_id, held._replace(epoch=0, previous_epoch=0))
         return member
 
     def _check_epoch(self, member: MemberInfo, request: Heartbeat) -> None:
@@ -303,7 +307,7 @@ class ConsumerGroup(TimedGroup):
             told["client_id"], told["client_host"] = request.client_id, request.client_host
         if member.classic is not None:
             told["classic"] = None
-        return replace(member, **told) if told else member  # type: ignore[arg-type]  # each name with its own type
+        return member._replace(**told) if told else member  # type: ignore[arg-type]  # each name with its own type
 
     # The way of a member, of either protocol
 
@@ -401,7 +405,7 @@ class ConsumerGroup(TimedGroup):
         """
         member = self.identified(request.member_id, request.instance_id)
         if request.instance_id is not None and request.member_epoch == LEAVE_STATIC_EPOCH:
-            away = replace(self.tables.current(member.member_id), epoch=LEAVE_STATIC_EPOCH, revoking={})
+            away = self.tables.current(member.member_id)._replace(epoch=LEAVE_STATIC_EPOCH, revoking={})
             self.tables.change(Part.CURRENT, member.member_id, away)
         return HeartbeatResult(member.member_id, request.member_epoch)
 
@@ -430,8 +434,8 @@ class ConsumerGroup(TimedGroup):
         """
         if epoch < 0 and not self.members:
             return
-        member, current = self.dynamic_member(member_id), self.tables.current(member_id)
-        if member.classic is None and version < FIRST_COMMIT_OF_CONSUMER_PROTOCOL:
+        member, current = self.member(member_id), self.tables.current(member_id)
+        if member.classic is None and version < FIRST_COMMIT_WITH_MEMBER_EPOCH:
             text = "OffsetCommit version 9 or above must be used by members using the consumer group protocol"
             raise BrokerError(Error.UNSUPPORTED_VERSION, text)
         if epoch == current.epoch:
@@ -446,17 +450,6 @@ class ConsumerGroup(TimedGroup):
                 return
         raise BrokerError(_stale_error(member))
 
-    def check_transactional_commit(
-        self, member_id: str, instance_id: str | None, epoch: int, partitions: Iterable[tuple[str, int]]
-    ) -> None:
-        """Decide whether a transaction may commit offsets; its producer need not be a member.
-
-        Only who says to be a member has to be one (KIP-447). Raises as `check_commit` does.
-        """
-        if epoch < 0 and not member_id and instance_id is None:
-            return
-        self.check_commit(member_id, epoch, FIRST_COMMIT_OF_CONSUMER_PROTOCOL, partitions)
-
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         """Decide whether a member may be told offsets: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, ILLEGAL_GENERATION.
 
@@ -464,7 +457,7 @@ class ConsumerGroup(TimedGroup):
         """
         if member_id is None and epoch < 0:
             return
-        member = self.dynamic_member(member_id or "")
+        member = self.member(member_id or "")
         if epoch != self.tables.current(member.member_id).epoch:
             raise BrokerError(_stale_error(member))
 

@@ -13,7 +13,6 @@ key (its version is the kind)                     value, version 0
 from collections.abc import Mapping, Sequence
 
 from odradek.groups.assignors import Assignment
-from odradek.groups.consumer_group import ConsumerGroup
 from odradek.groups.consumer_state import (
     ClassicMember,
     CurrentAssignment,
@@ -24,11 +23,11 @@ from odradek.groups.consumer_state import (
     PartValue,
     ResolvedPattern,
 )
-from odradek.groups.part_records import PartKind, PartRecords, StoredRecord
+from odradek.groups.part_records import PartKind, PartRecords
 from odradek.groups.tables import GroupEpoch, TargetEpoch
 from odradek_protocol.internal import consumer_group as stored
 
-__all__ = ["CONSUMER_RECORDS", "consumer_tombstones"]
+__all__ = ["CONSUMER_RECORDS"]
 
 UNKNOWN_EPOCH = 0
 """The assignment epoch of a partition that a broker before 4.3 has stored: commits of any epoch pass for it."""
@@ -153,6 +152,14 @@ CONSUMER_RECORDS: PartRecords[Part, PartValue] = PartRecords(
             lambda *_: None,
         ),
         PartKind(
+            Part.PATTERN,
+            stored.ConsumerGroupRegularExpressionKey,
+            stored.ConsumerGroupRegularExpressionValue,
+            _encode_pattern,
+            lambda _, value: ResolvedPattern(frozenset(value.topics), value.version, value.timestamp),
+            name_field="regular_expression",
+        ),
+        PartKind(
             Part.MEMBER,
             stored.ConsumerGroupMemberMetadataKey,
             stored.ConsumerGroupMemberMetadataValue,
@@ -185,25 +192,5 @@ CONSUMER_RECORDS: PartRecords[Part, PartValue] = PartRecords(
             _decode_current,
             name_field="member_id",
         ),
-        PartKind(
-            Part.PATTERN,
-            stored.ConsumerGroupRegularExpressionKey,
-            stored.ConsumerGroupRegularExpressionValue,
-            _encode_pattern,
-            lambda _, value: ResolvedPattern(frozenset(value.topics), value.version, value.timestamp),
-            name_field="regular_expression",
-        ),
     )
 )
-
-
-def consumer_tombstones(group: ConsumerGroup) -> list[StoredRecord]:
-    """The records that delete a group."""
-    tables = group.tables
-    parts = [(Part.CURRENT, member_id) for member_id in tables.members]
-    parts += [(Part.TARGET, member_id) for member_id in tables.members]
-    parts.append((Part.TARGET_EPOCH, ""))
-    parts += [(Part.MEMBER, member_id) for member_id in tables.members]
-    parts += [(Part.PATTERN, pattern) for pattern in tables.patterns]
-    parts += [(Part.PARTITION_METADATA, ""), (Part.EPOCH, "")]
-    return CONSUMER_RECORDS.tombstones(group.group_id, parts)

@@ -5,7 +5,7 @@ Times are wall clock milliseconds, timeouts the protocol's milliseconds.
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from odradek.groups.assignors import Assignment
 from odradek.groups.tables import Change, GroupEpoch, TargetEpoch
@@ -61,8 +61,7 @@ class MemberState(enum.IntEnum):
     """A state of a newer broker: the member has to start again."""
 
 
-@dataclass(slots=True, frozen=True)
-class ResolvedPattern:
+class ResolvedPattern(NamedTuple):
     """The topics that a pattern stands for, since when, and the revision of the topics that were looked through."""
 
     topics: frozenset[str]
@@ -70,16 +69,14 @@ class ResolvedPattern:
     timestamp_ms: int
 
 
-@dataclass(slots=True, frozen=True)
-class ClassicMember:
+class ClassicMember(NamedTuple):
     """What a member that speaks the classic protocol says with JoinGroup."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
 
 
-@dataclass(slots=True, frozen=True)
-class MemberInfo:
+class MemberInfo(NamedTuple):
     """What a member says about itself; `classic` is None for one that speaks the consumer protocol."""
 
     member_id: str
@@ -94,8 +91,7 @@ class MemberInfo:
     classic: ClassicMember | None = None
 
 
-@dataclass(slots=True, frozen=True)
-class CurrentAssignment:
+class CurrentAssignment(NamedTuple):
     """What a member owns: what it may consume, and what it has been asked to give up.
 
     A heartbeat with `previous_epoch` is taken as well as one with `epoch`: the reply that told the newer may be lost.

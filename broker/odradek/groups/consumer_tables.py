@@ -21,6 +21,8 @@ class ConsumerTables(Tables[Part, PartValue]):
     """What is stored of one group."""
 
     def __init__(self) -> None:
+        self.epoch = FIRST_EPOCH
+        self.target_epoch = NO_TARGET
         self.members: dict[str, MemberInfo] = {}
         self.currents: dict[str, CurrentAssignment] = {}
         self.targets: dict[str, Assignment] = {}
@@ -47,16 +49,6 @@ class ConsumerTables(Tables[Part, PartValue]):
             },
         )
 
-    @property
-    def epoch(self) -> GroupEpoch:
-        """The epoch of the group."""
-        return self.one(Part.EPOCH, FIRST_EPOCH)
-
-    @property
-    def target_epoch(self) -> TargetEpoch:
-        """The epoch of the target assignment."""
-        return self.one(Part.TARGET_EPOCH, NO_TARGET)
-
     def current(self, member_id: str) -> CurrentAssignment:
         """What a member owns."""
         return self.currents.get(member_id, NEW_MEMBER)
@@ -74,6 +66,10 @@ class ConsumerTables(Tables[Part, PartValue]):
             self._index_member(cast(MemberInfo | None, value), 1)
         elif part is Part.CURRENT:
             self._index_current(name, cast(CurrentAssignment | None, before), cast(CurrentAssignment | None, value))
+        elif part is Part.EPOCH:
+            self.epoch = cast(GroupEpoch | None, value) or FIRST_EPOCH
+        elif part is Part.TARGET_EPOCH:
+            self.target_epoch = cast(TargetEpoch | None, value) or NO_TARGET
         elif part is Part.PATTERN:
             for resolved, by in ((before, -1), (value, 1)):
                 for topic in () if resolved is None else cast(ResolvedPattern, resolved).topics:

@@ -21,7 +21,6 @@ from odradek.groups.limits import GroupSettings
 from odradek.groups.member import Store
 from odradek.groups.migration import downgraded, may_downgrade
 from odradek.groups.shard import AnyGroup, AssignedGroup, GroupShard
-from odradek.groups.share_group import ShareGroup
 from odradek.groups.streams_group import StreamsGroup
 from odradek.groups.timers import Now
 from odradek.sharding import APPEND_ERRORS, Coordinator, Written, answering, translated
@@ -69,9 +68,9 @@ class GroupKeeper(Coordinator[GroupShard]):
         """The group of a request that only members send; share and streams groups have none of the classic protocol."""
         shard = self._shard(group_id)
         group = shard.groups.get(group_id)
-        if group is None or isinstance(group, ShareGroup | StreamsGroup):
-            raise BrokerError(Error.UNKNOWN_MEMBER_ID)
-        return shard, group
+        if isinstance(group, Group | ConsumerGroup):
+            return shard, group
+        raise BrokerError(Error.UNKNOWN_MEMBER_ID)
 
     def _settle(self, shard: GroupShard, group: Group) -> None:
         """Write what the group wants written, tell it the outcome, and heed its new deadline."""

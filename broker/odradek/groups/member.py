@@ -7,7 +7,7 @@ protocol's milliseconds.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from odradek_protocol.errors import Error
 
@@ -36,6 +36,11 @@ class Ticket(Generic[T]):
         else:
             waiter()
 
+    def forget(self, waiter: Callable[[], object]) -> None:
+        """Do not call `waiter`, if it has not been called."""
+        if waiter in self._waiters:
+            self._waiters.remove(waiter)
+
     def resolve(self, result: T) -> None:
         """Give the result to all who wait."""
         assert self.result is None, "a ticket is resolved once"
@@ -54,8 +59,7 @@ class Ticket(Generic[T]):
         self.on_resolved(resolve)
 
 
-@dataclass(slots=True, frozen=True)
-class JoinRequest:
+class JoinRequest(NamedTuple):
     """A JoinGroup request, as far as it concerns the group.
 
     `member_id` is empty when the client has none yet, and then `new_member_id` is the one it is to get.
@@ -76,8 +80,7 @@ class JoinRequest:
     can_skip_assignment: bool
 
 
-@dataclass(slots=True, frozen=True)
-class JoinResult:
+class JoinResult(NamedTuple):
     """The reply to a join. `members`, (member id, instance id, metadata), is what the leader makes assignments from."""
 
     error: Error
@@ -90,8 +93,7 @@ class JoinResult:
     skip_assignment: bool = False
 
 
-@dataclass(slots=True, frozen=True)
-class SyncResult:
+class SyncResult(NamedTuple):
     """The reply to a sync: the member's assignment, as the leader sent it."""
 
     error: Error

@@ -8,7 +8,6 @@ Public methods raise BrokerError.
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
 
 import trio
 
@@ -19,21 +18,19 @@ from odradek.groups.group import Group
 from odradek.groups.keeper import GroupKeeper
 from odradek.groups.member import JoinRequest, JoinResult, SyncResult, Ticket
 from odradek.groups.migration import MigrationPolicy, downgraded, may_downgrade, upgraded
-from odradek.groups.shard import GroupShard
+from odradek.groups.shard import AssignedGroup, GroupShard
 from odradek.groups.share_group import ShareGroup
 from odradek.groups.streams_group import StreamsGroup
 from odradek.sharding import APPEND_ERRORS, Written, answering
 from odradek_protocol.errors import BrokerError, Error
 
-__all__ = ["Membership", "check_group_id", "result_of"]
-
-R = TypeVar("R")
+__all__ = ["Membership", "check_group_id"]
 
 
 class Membership(GroupKeeper):
     """What members ask of their coordinator."""
 
-    async def join(
+    def join(
         self,
         group_id: str,
         *,
@@ -47,8 +44,8 @@ class Membership(GroupKeeper):
         protocols: Iterable[tuple[str, bytes]],
         requires_known_member_id: bool,
         can_skip_assignment: bool,
-    ) -> JoinResult:
-        """JoinGroup: wait for the next generation; in a consumer group with members, for no one.
+    ) -> Ticket[JoinResult]:
+        """JoinGroup: a place in the next generation; in a consumer group with members, nobody is waited for.
 
         Raises INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, checked in this
         order; UNKNOWN_MEMBER_ID for a member of a group that is not there; and as `classic_members.join` does. Other
@@ -77,20 +74,18 @@ class Membership(GroupKeeper):
             requires_known_member_id=requires_known_member_id,
             can_skip_assignment=can_skip_assignment,
         )
-        if isinstance(group, ConsumerGroup):
-            if not group.is_idle:
-                return await self._join_consumer_group(shard, group, request)
+        if not isinstance(group, Group):
+            if isinstance(group, ConsumerGroup) and not group.is_idle:
+                return self._join_consumer_group(shard, group, request)
             group = self._make_classic(shard, group)
-        elif isinstance(group, StreamsGroup) and group.is_idle:
-            group = self._make_classic(shard, group)
-        elif isinstance(group, ShareGroup | StreamsGroup):
-            raise BrokerError(Error.INCONSISTENT_GROUP_PROTOCOL)
         ticket = group.join(request, trio.current_time())
         self._settle(shard, group)
-        return await result_of(ticket)
+        return ticket
 
-    def _make_classic(self, shard: GroupShard, group: ConsumerGroup | StreamsGroup) -> Group:
-        """A classic group in the place of a group without members."""
+    def _make_classic(self, shard: GroupShard, group: AssignedGroup) -> Group:
+        """A classic group in the place of one without members. INCONSISTENT_GROUP_PROTOCOL where it has to stay."""
+        if isinstance(group, ShareGroup) or not group.is_idle:
+            raise BrokerError(Error.INCONSISTENT_GROUP_PROTOCOL)
         classic = Group(group.group_id, self._config)
         classic.offsets = group.offsets
         with answering(APPEND_ERRORS):
@@ -98,7 +93,7 @@ class Membership(GroupKeeper):
         self._deadlines.forget(group)
         return classic
 
-    async def _join_consumer_group(self, shard: GroupShard, group: ConsumerGroup, request: JoinRequest) -> JoinResult:
+    def _join_consumer_group(self, shard: GroupShard, group: ConsumerGroup, request: JoinRequest) -> Ticket[JoinResult]:
         """A member of the classic protocol comes to a consumer group, or goes on in it.
 
         Where it takes the place of the last member of the consumer protocol, the group becomes a classic one.
@@ -118,16 +113,27 @@ class Membership(GroupKeeper):
             group.undo(group.tables.take_changes())
             raise
         if result.error is not Error.NONE:
-            return result
+            return Ticket(result)
         self._schedule(group)
         written = self._store(shard, group)
         if replaces_last and may_downgrade(group, (), policy, self._config):
             changed = group.tables.epoch is not epoch
             classic, store = downgraded(group, (), self._config, self._view)
             written = self._downgrade(shard, group, classic, store, rebalance=changed)
-        if written is not None:
+        if written is None:
+            return Ticket(result)
+        ticket: Ticket[JoinResult] = Ticket()
+        self._start(self._resolve_join, ticket, result, request.member_id, written)
+        return ticket
+
+    @staticmethod
+    async def _resolve_join(ticket: Ticket[JoinResult], result: JoinResult, member_id: str, written: Written) -> None:
+        """Resolve a ticket when what it tells of is replicated, or could not be."""
+        try:
             await written.wait()
-        return result
+        except BrokerError as error:
+            result = JoinResult(error.error, member_id)
+        ticket.resolve(result)
 
     def sync(
         self,
@@ -223,6 +229,19 @@ class Membership(GroupKeeper):
         self._schedule(group)
         return result, self._store(shard, group)
 
+    def keep_alive(self, group_id: str, member_id: str, epoch: int, client_id: str, client_host: str) -> bool:
+        """A ConsumerGroupHeartbeat that says nothing new: whether nothing is new for the member either.
+
+        Where that is not so nothing is done, and `consumer_heartbeat` is to be asked. Raises as it does.
+        """
+        group = self._shard(group_id).groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            return False
+        if not group.keep_alive(member_id, epoch, client_id, client_host, self._now()):
+            return False
+        self._schedule(group)
+        return True
+
     def heartbeat_interval_ms(self, group_id: str) -> int:
         """How often the members of a consumer group are told to send a heartbeat."""
         return self._limits.heartbeat_interval_ms(group_id)
@@ -269,13 +288,3 @@ class Membership(GroupKeeper):
 def check_group_id(group_id: str) -> None:
     if not group_id:
         raise BrokerError(Error.INVALID_GROUP_ID)
-
-
-async def result_of(ticket: Ticket[R]) -> R:
-    """What a ticket is resolved with. The group has a deadline for everything that it owes."""
-    if ticket.result is None:
-        resolved = trio.Event()
-        ticket.on_resolved(resolved.set)
-        await resolved.wait()
-    assert ticket.result is not None
-    return ticket.result

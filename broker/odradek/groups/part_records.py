@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from odradek.groups.tables import Change
+from odradek.groups.tables import Change, Tables
 from odradek_protocol.errors import BrokerError, Error, ProtocolError
 from odradek_protocol.internal.versioned import decode_versioned, encode_versioned, read_version
 
@@ -47,6 +47,7 @@ class PartRecords(Generic[P, V]):
     """The records of one kind of group."""
 
     def __init__(self, kinds: Iterable[PartKind]) -> None:
+        """`kinds` in the order in which they come to be; a group is deleted in the opposite one."""
         self._by_part: dict[P, PartKind] = {kind.part: kind for kind in kinds}
         self._by_key_version: dict[int, PartKind] = {kind.key.VERSIONS[0]: kind for kind in kinds}
 
@@ -61,9 +62,13 @@ class PartRecords(Generic[P, V]):
             raise BrokerError(Error.INVALID_REQUEST, str(error)) from error
         return key, value
 
-    def tombstones(self, group_id: str, parts: Iterable[tuple[P, str]]) -> list[StoredRecord]:
-        """The records that delete these (part, name)s of a group."""
-        return [self.encode(group_id, Change(part, name, None)) for part, name in parts]
+    def tombstones(self, group_id: str, tables: Tables[P, V]) -> list[StoredRecord]:
+        """The records that delete a group: all that is stored of it, and what it has one of in any case."""
+        return [
+            self.encode(group_id, Change(part, name, None))
+            for part, kind in reversed(self._by_part.items())
+            for name in (("",) if kind.name_field is None else tables.names(part))
+        ]
 
     def decode(self, key: bytes | memoryview, value: bytes | memoryview | None) -> PartRecord[P, V] | None:
         """What a record tells of a group; None when it is not of this kind of group. ProtocolError when it is none."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from odradek.groups.commits import Commit, NewOffsets, encode_commits
 from odradek.groups.consumer_group import ConsumerGroup
-from odradek.groups.consumer_records import CONSUMER_RECORDS, consumer_tombstones
+from odradek.groups.consumer_records import CONSUMER_RECORDS
 from odradek.groups.consumer_state import Part
 from odradek.groups.group import Group
 from odradek.groups.member import Store
@@ -24,10 +24,10 @@ from odradek.groups.records import (
     offset_key,
 )
 from odradek.groups.share_group import ShareGroup
-from odradek.groups.share_records import SHARE_RECORDS, share_tombstones
+from odradek.groups.share_records import SHARE_RECORDS
 from odradek.groups.share_state import SharePart
 from odradek.groups.streams_group import StreamsGroup
-from odradek.groups.streams_records import STREAMS_RECORDS, streams_tombstones
+from odradek.groups.streams_records import STREAMS_RECORDS
 from odradek.groups.streams_state import StreamsPart
 from odradek.groups.subscriptions import Topics
 from odradek.groups.tables import Change
@@ -247,7 +247,7 @@ class GroupShard(Shard):
 
     def replace_by_classic(self, group: ConsumerGroup | StreamsGroup, classic: Group, store: Store | None) -> int:
         """Append that a group is a classic one from now on, with members where there is something stored."""
-        records = _tombstones(group)
+        records = RECORDS[type(group)].tombstones(group.group_id, group.tables)
         classic.state_timestamp_ms = self._clock.now_ms()
         if store is not None:
             records.append((group_key(group.group_id), group_value(store, classic.state_timestamp_ms)))
@@ -274,7 +274,7 @@ class GroupShard(Shard):
             last_offset = self._append_all([*records, (group_key(group.group_id), None)])
             group.kill(Error.COORDINATOR_NOT_AVAILABLE)
         else:
-            last_offset = self._append_all([*records, *_tombstones(group)])
+            last_offset = self._append_all([*records, *RECORDS[type(group)].tombstones(group.group_id, group.tables)])
             group.kill()
         del self.groups[group.group_id]
         return last_offset
@@ -285,10 +285,3 @@ class GroupShard(Shard):
         for start in range(0, len(records), RECORDS_OF_A_BATCH):
             last_offset = self.append_records(records[start : start + RECORDS_OF_A_BATCH])
         return last_offset
-
-
-def _tombstones(group: AssignedGroup) -> list[StoredRecord]:
-    """The records that delete a group."""
-    if isinstance(group, ShareGroup):
-        return share_tombstones(group)
-    return streams_tombstones(group) if isinstance(group, StreamsGroup) else consumer_tombstones(group)

@@ -19,8 +19,7 @@ Rules:
 import enum
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from odradek.groups.assignors import Assignment
 from odradek.groups.share_assignor import NAME, assign
@@ -61,8 +60,7 @@ class ShareGroupLimits(Protocol):
     def share_assignment_interval_ms(self, group_id: str) -> int: ...
 
 
-@dataclass(slots=True, frozen=True)
-class ShareHeartbeat:
+class ShareHeartbeat(NamedTuple):
     """A ShareGroupHeartbeat request. What is None is as it was told before."""
 
     member_id: str
@@ -73,8 +71,7 @@ class ShareHeartbeat:
     topic_names: Iterable[str] | None = None
 
 
-@dataclass(slots=True, frozen=True)
-class ShareHeartbeatResult:
+class ShareHeartbeatResult(NamedTuple):
     """The reply; `assigned` is None where the member knows already."""
 
     member_id: str
@@ -82,7 +79,7 @@ class ShareHeartbeatResult:
     assigned: Assignment | None = None
 
 
-class ShareGroup(TimedGroup):
+class ShareGroup(TimedGroup[ShareMember]):
     """One group. Methods are transitions; attributes are for reading. It commits nothing: `offsets` stay empty."""
 
     type = "share"
@@ -96,6 +93,8 @@ class ShareGroup(TimedGroup):
         self._limits = limits
         self._topics = topics
         self._subscribed = SubscribedTopics(self.tables.subscribers, topics)
+        self._assigned_at = -1
+        """The revision of the tables at which all partitions with a state were found to be somebody's."""
         self._begun: dict[tuple[bytes, int], float] = {}
         """When the share coordinator was asked to begin with a partition."""
 
@@ -150,7 +149,7 @@ class ShareGroup(TimedGroup):
 
     def leave(self, member_id: str) -> ShareHeartbeatResult:
         """The last ShareGroupHeartbeat of a member. UNKNOWN_MEMBER_ID."""
-        self._known(member_id)
+        self.member(member_id)
         self.fence([member_id])
         return ShareHeartbeatResult(member_id, -1)
 
@@ -174,6 +173,8 @@ class ShareGroup(TimedGroup):
             if topic is None:
                 continue
             known = initialized.get(topic.topic_id, ("", frozenset()))[1]
+            if len(known) == len(topic.partitions):
+                continue
             partitions = frozenset(
                 index
                 for index in range(len(topic.partitions))
@@ -213,19 +214,12 @@ class ShareGroup(TimedGroup):
     def _extend_session(self, member_id: str, now: Now) -> None:
         self.timers.start(Timer.SESSION, member_id, self._limits.share_session_timeout_ms(self.group_id), now)
 
-    def _known(self, member_id: str) -> ShareMember:
-        member = self.members.get(member_id)
-        if member is None:
-            text = f"Member {member_id} is not a member of group {self.group_id}."
-            raise BrokerError(Error.UNKNOWN_MEMBER_ID, text)
-        return member
-
     def _admit(self, request: ShareHeartbeat) -> ShareMember | None:
         """The member that sends a heartbeat; None for one that joins and is not known."""
         told = request.member_epoch
         if told == 0:
             return self.members.get(request.member_id)
-        member, current = self._known(request.member_id), self.tables.current(request.member_id)
+        member, current = self.member(request.member_id), self.tables.current(request.member_id)
         if told > current.epoch:
             relation = f"a greater member epoch ({told}) than the one known by the group coordinator ({current.epoch})"
         elif told < current.epoch and told != current.previous_epoch:
@@ -254,19 +248,22 @@ class ShareGroup(TimedGroup):
         return raised
 
     def _has_unassigned(self) -> bool:
-        """Whether there are partitions with a state that nobody is to have."""
+        """Whether there are partitions with a state that nobody is to have; looks at all members when that may be."""
         initialized = self.tables.topics.initialized
-        if not self.members or not initialized:
+        if not self.members or not initialized or self._assigned_at == self.tables.revision:
             return False
         assigned: dict[bytes, set[int]] = {}
         for target in self.tables.targets.values():
             for topic_id, partitions in target.items():
                 assigned.setdefault(topic_id, set()).update(partitions)
-        return any(
+        found = any(
             assigned.get(topic_id, set()) != partitions
             for topic_id, (name, partitions) in initialized.items()
             if name in self.tables.subscribers
         )
+        if not found:
+            self._assigned_at = self.tables.revision
+        return found
 
     def _maybe_assign(self, now: Now) -> None:
         """Make a new target, unless the last one is too young."""
@@ -291,14 +288,13 @@ class ShareGroup(TimedGroup):
         target = self.tables.targets.get(member.member_id, {})
         assigned = {topic_id: partitions for topic_id, partitions in target.items() if topic_id in subscribed}
         if current.epoch == target_epoch:
-            return replace(current, assigned=assigned)
+            return current._replace(assigned=assigned)
         return ShareCurrent(target_epoch, current.epoch, assigned)
 
 
 def _told(member: ShareMember, request: ShareHeartbeat) -> ShareMember:
     """The member with what it says of itself."""
-    return replace(
-        member,
+    return member._replace(
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
         client_id=request.client_id,
         client_host=request.client_host,

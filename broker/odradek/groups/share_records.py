@@ -12,8 +12,7 @@ key (its version is the kind)                        value, version 0
 from collections.abc import Iterable
 
 from odradek.groups.assignors import Assignment
-from odradek.groups.part_records import PartKind, PartRecords, StoredRecord
-from odradek.groups.share_group import ShareGroup
+from odradek.groups.part_records import PartKind, PartRecords
 from odradek.groups.share_state import (
     NamedPartitions,
     ShareCurrent,
@@ -25,7 +24,7 @@ from odradek.groups.share_state import (
 from odradek.groups.tables import GroupEpoch, TargetEpoch
 from odradek_protocol.internal import share_group as stored
 
-__all__ = ["SHARE_RECORDS", "share_tombstones"]
+__all__ = ["SHARE_RECORDS"]
 
 STABLE = 1
 """The state of every member of a share group; what consumer groups have beside it, share groups do without."""
@@ -101,19 +100,26 @@ def _decode_topics(_: str, value: stored.ShareGroupStatePartitionMetadataValue) 
 SHARE_RECORDS: PartRecords[SharePart, SharePartValue] = PartRecords(
     (
         PartKind(
+            SharePart.EPOCH,
+            stored.ShareGroupMetadataKey,
+            stored.ShareGroupMetadataValue,
+            lambda epoch: stored.ShareGroupMetadataValue(epoch=epoch.epoch, metadata_hash=epoch.metadata_hash),
+            lambda _, value: GroupEpoch(value.epoch, value.metadata_hash),
+        ),
+        PartKind(
+            SharePart.TOPICS,
+            stored.ShareGroupStatePartitionMetadataKey,
+            stored.ShareGroupStatePartitionMetadataValue,
+            _encode_topics,
+            _decode_topics,
+        ),
+        PartKind(
             SharePart.MEMBER,
             stored.ShareGroupMemberMetadataKey,
             stored.ShareGroupMemberMetadataValue,
             _encode_member,
             _decode_member,
             name_field="member_id",
-        ),
-        PartKind(
-            SharePart.EPOCH,
-            stored.ShareGroupMetadataKey,
-            stored.ShareGroupMetadataValue,
-            lambda epoch: stored.ShareGroupMetadataValue(epoch=epoch.epoch, metadata_hash=epoch.metadata_hash),
-            lambda _, value: GroupEpoch(value.epoch, value.metadata_hash),
         ),
         PartKind(
             SharePart.TARGET_EPOCH,
@@ -140,23 +146,5 @@ SHARE_RECORDS: PartRecords[SharePart, SharePartValue] = PartRecords(
             _decode_current,
             name_field="member_id",
         ),
-        PartKind(
-            SharePart.TOPICS,
-            stored.ShareGroupStatePartitionMetadataKey,
-            stored.ShareGroupStatePartitionMetadataValue,
-            _encode_topics,
-            _decode_topics,
-        ),
     )
 )
-
-
-def share_tombstones(group: ShareGroup) -> list[StoredRecord]:
-    """The records that delete a group."""
-    members = group.members
-    parts = [(SharePart.CURRENT, member_id) for member_id in members]
-    parts += [(SharePart.TARGET, member_id) for member_id in members]
-    parts.append((SharePart.TARGET_EPOCH, ""))
-    parts += [(SharePart.MEMBER, member_id) for member_id in members]
-    parts += [(SharePart.TOPICS, ""), (SharePart.EPOCH, "")]
-    return SHARE_RECORDS.tombstones(group.group_id, parts)

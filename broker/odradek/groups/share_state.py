@@ -2,8 +2,8 @@
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import cast
+from types import MappingProxyType
+from typing import NamedTuple, cast
 
 from odradek.groups.assignors import Assignment
 from odradek.groups.tables import FIRST_EPOCH, NO_TARGET, Change, GroupEpoch, Tables, TargetEpoch, count
@@ -32,8 +32,7 @@ class SharePart(enum.Enum):
     TOPICS = enum.auto()
 
 
-@dataclass(slots=True, frozen=True)
-class ShareMember:
+class ShareMember(NamedTuple):
     """What a member says about itself."""
 
     member_id: str
@@ -43,8 +42,7 @@ class ShareMember:
     topic_names: frozenset[str] = frozenset()
 
 
-@dataclass(slots=True, frozen=True)
-class ShareCurrent:
+class ShareCurrent(NamedTuple):
     """What a member has. A heartbeat with `previous_epoch` is taken too: the reply that told the newer may be lost."""
 
     epoch: int
@@ -59,17 +57,16 @@ NamedPartitions = Mapping[bytes, tuple[str, frozenset[int]]]
 """By topic id the topic's name and partitions of it."""
 
 
-@dataclass(slots=True, frozen=True)
-class TopicStates:
+class TopicStates(NamedTuple):
     """Of which partitions the share coordinator keeps the state of the group.
 
     It has been asked to begin with those in `initializing`, has begun with those in `initialized`, and has been asked
     to forget the topics in `deleting`, of which the names are known.
     """
 
-    initializing: NamedPartitions = field(default_factory=dict)
-    initialized: NamedPartitions = field(default_factory=dict)
-    deleting: Mapping[bytes, str] = field(default_factory=dict)
+    initializing: NamedPartitions = MappingProxyType({})
+    initialized: NamedPartitions = MappingProxyType({})
+    deleting: Mapping[bytes, str] = MappingProxyType({})
 
     def with_initializing(self, added: NamedPartitions) -> "TopicStates":
         """The share coordinator is asked to begin with these."""
@@ -139,6 +136,8 @@ class ShareTables(Tables[SharePart, SharePartValue]):
         self.targets: dict[str, Assignment] = {}
         self.subscribers: dict[str, int] = {}
         """How many members subscribe to each topic."""
+        self.revision = 0
+        """Grows with each change to anything but what members have."""
         super().__init__(
             SharePart,
             {SharePart.MEMBER: self.members, SharePart.CURRENT: self.currents, SharePart.TARGET: self.targets},
@@ -166,6 +165,9 @@ class ShareTables(Tables[SharePart, SharePartValue]):
     def _replaced(
         self, part: SharePart, _: str, before: SharePartValue | None, value: SharePartValue | None, /
     ) -> None:
+        if part is SharePart.CURRENT:
+            return
+        self.revision += 1
         if part is SharePart.MEMBER:
             self._count(cast(ShareMember | None, before), -1)
             self._count(cast(ShareMember | None, value), 1)

@@ -25,10 +25,8 @@ Static members are refused, as Kafka 4.3 does.
 import enum
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from odradek.groups.consumer_group import FIRST_COMMIT_OF_CONSUMER_PROTOCOL
 from odradek.groups.consumer_state import MemberState
 from odradek.groups.streams_assignor import NAME, Work, assign
 from odradek.groups.streams_reconciliation import reconcile
@@ -47,7 +45,7 @@ from odradek.groups.streams_topics import ConfiguredTopology, Status, StatusCode
 from odradek.groups.streams_topology import InternalTopic, Topology
 from odradek.groups.subscriptions import SubscribedTopics, Topics
 from odradek.groups.tables import TargetEpoch
-from odradek.groups.timed_group import TimedGroup
+from odradek.groups.timed_group import FIRST_COMMIT_WITH_MEMBER_EPOCH, CommittingGroup
 from odradek.groups.timers import Now, Timer
 from odradek_protocol.errors import BrokerError, Error
 
@@ -86,8 +84,7 @@ class StreamsGroupLimits(Protocol):
     def streams_num_standby_replicas(self, group_id: str, /) -> int: ...
 
 
-@dataclass(slots=True, frozen=True)
-class StreamsHeartbeat:
+class StreamsHeartbeat(NamedTuple):
     """A StreamsGroupHeartbeat request. What is None, or -1 for the timeout, is as it was told before."""
 
     member_id: str
@@ -120,8 +117,7 @@ class EndpointPartitions(NamedTuple):
     standby: Mapping[str, Sequence[int]]
 
 
-@dataclass(slots=True, frozen=True)
-class StreamsHeartbeatResult:
+class StreamsHeartbeatResult(NamedTuple):
     """The reply; `assigned` and `endpoints` are None where the member knows already.
 
     `missing_topics` are internal topics to be made.
@@ -136,7 +132,7 @@ class StreamsHeartbeatResult:
     missing_topics: Sequence[InternalTopic] = ()
 
 
-class StreamsGroup(TimedGroup):
+class StreamsGroup(CommittingGroup[StreamsMember]):
     """One group. Methods are transitions; attributes are for reading."""
 
     type = "streams"
@@ -183,11 +179,6 @@ class StreamsGroup(TimedGroup):
         return StreamsGroupState.RECONCILING
 
     @property
-    def is_idle(self) -> bool:
-        """Whether nobody is in the group."""
-        return not self.tables.members
-
-    @property
     def is_validated(self) -> bool:
         """Whether the topics were as the topology needs them when a member asked last."""
         topology = self.tables.topology
@@ -232,7 +223,7 @@ class StreamsGroup(TimedGroup):
 
     def leave(self, member_id: str, *, shuts_down: bool = False) -> StreamsHeartbeatResult:
         """The last StreamsGroupHeartbeat of a member. UNKNOWN_MEMBER_ID."""
-        self._known(member_id)
+        self.member(member_id)
         if shuts_down:
             self._shut_down(member_id)
         self.fence([member_id])
@@ -245,7 +236,7 @@ class StreamsGroup(TimedGroup):
                 self.tables.change(part, member_id, None)
         if member_ids:
             epoch = self.tables.epoch
-            self.tables.change(StreamsPart.EPOCH, "", replace(epoch, epoch=epoch.epoch + 1))
+            self.tables.change(StreamsPart.EPOCH, "", epoch._replace(epoch=epoch.epoch + 1))
 
     def _stay(self, request: StreamsHeartbeat, now: Now) -> StreamsHeartbeatResult:
         tables, member_id = self.tables, request.member_id
@@ -299,7 +290,7 @@ class StreamsGroup(TimedGroup):
                 text = f"The streams group has reached its maximum capacity of {self._limits.streams_max_size} members."
                 raise BrokerError(Error.GROUP_MAX_SIZE_REACHED, text)
             return self.members.get(request.member_id)
-        member, current = self._known(request.member_id), self.tables.current(request.member_id)
+        member, current = self.member(request.member_id), self.tables.current(request.member_id)
         if told > current.epoch:
             relation = "greater"
         elif told < current.epoch and not (
@@ -313,13 +304,6 @@ class StreamsGroup(TimedGroup):
             f"The streams group member has a {relation} member epoch ({told}) than the one known by the group "
             f"coordinator ({current.epoch}). The member must abandon all its partitions and rejoin.",
         )
-
-    def _known(self, member_id: str) -> StreamsMember:
-        member = self.members.get(member_id)
-        if member is None:
-            text = f"Member {member_id} is not a member of group {self.group_id}."
-            raise BrokerError(Error.UNKNOWN_MEMBER_ID, text)
-        return member
 
     def _adopt(self, told: Topology | None) -> Topology:
         """The group's topology: the first that a member tells. Members may have an older one, but no other one."""
@@ -342,7 +326,7 @@ class StreamsGroup(TimedGroup):
             ((STANDBY_REPLICAS, str(self._limits.streams_num_standby_replicas(self.group_id))),),
         )
         if bump or wanted != epoch:
-            self.tables.change(StreamsPart.EPOCH, "", replace(wanted, epoch=epoch.epoch + 1))
+            self.tables.change(StreamsPart.EPOCH, "", wanted._replace(epoch=epoch.epoch + 1))
 
     def _begin(self, now: Now) -> None:
         """The first member is there: give others time to come."""
@@ -444,8 +428,8 @@ class StreamsGroup(TimedGroup):
         """
         if epoch < 0 and not self.members:
             return
-        self._known(member_id)
-        if version < FIRST_COMMIT_OF_CONSUMER_PROTOCOL:
+        self.member(member_id)
+        if version < FIRST_COMMIT_WITH_MEMBER_EPOCH:
             text = "OffsetCommit version 9 or above must be used by members using the streams group protocol"
             raise BrokerError(Error.UNSUPPORTED_VERSION, text)
         current, topology = self.tables.current(member_id), self.tables.topology
@@ -463,17 +447,6 @@ class StreamsGroup(TimedGroup):
                 text = f"Member {member_id} does not have partition {partition} of {topic} since epoch {epoch}."
                 raise BrokerError(Error.STALE_MEMBER_EPOCH, text)
 
-    def check_transactional_commit(
-        self, member_id: str, instance_id: str | None, epoch: int, partitions: Iterable[tuple[str, int]]
-    ) -> None:
-        """Decide whether a transaction may commit offsets; its producer need not be a member.
-
-        Only who says to be a member has to be one (KIP-447). Raises as `check_commit` does.
-        """
-        if epoch < 0 and not member_id and instance_id is None:
-            return
-        self.check_commit(member_id, epoch, FIRST_COMMIT_OF_CONSUMER_PROTOCOL, partitions)
-
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         """Decide whether a member may be told offsets: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
 
@@ -481,7 +454,7 @@ class StreamsGroup(TimedGroup):
         """
         if member_id is None and epoch < 0:
             return
-        member = self._known(member_id or "")
+        member = self.member(member_id or "")
         expected = self.tables.current(member.member_id).epoch
         if epoch != expected:
             text = f"The received member epoch {epoch} does not match the expected member epoch {expected}."
@@ -522,7 +495,7 @@ def _told(member: StreamsMember, request: StreamsHeartbeat) -> StreamsMember:
         value = getattr(request, name)
         if value is not None:
             told[name] = value
-    return replace(member, **told)  # type: ignore[arg-type]  # each name with its own type
+    return member._replace(**told)  # type: ignore[arg-type]  # each name with its own type
 
 
 def _check_tasks(owned: Iterable[Task], configured: ConfiguredTopology) -> None:

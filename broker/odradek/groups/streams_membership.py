@@ -4,7 +4,6 @@ Public methods raise BrokerError.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from odradek.groups.consumer_state import LEAVE_EPOCH
 from odradek.groups.group import Group
@@ -97,7 +96,7 @@ class StreamsMembership(ShareMembership):
             retry_s = RETRY_HEARTBEATS * self.streams_heartbeat_interval_ms(group_id) / 1000
             self._start(self.internal_topics.make, wanted, retry_s)
         faults = self.internal_topics.faults(missing)
-        return replace(result, statuses=[_with_faults(status, faults) for status in result.statuses])
+        return result._replace(statuses=[_with_faults(status, faults) for status in result.statuses])
 
 
 def _with_faults(status: Status, faults: Sequence[str]) -> Status:

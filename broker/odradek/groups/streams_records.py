@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from odradek.groups.consumer_state import MemberState
-from odradek.groups.part_records import PartKind, PartRecords, StoredRecord
-from odradek.groups.streams_group import StreamsGroup
+from odradek.groups.part_records import PartKind, PartRecords
 from odradek.groups.streams_state import (
     StreamsCurrent,
     StreamsEpoch,
@@ -27,7 +26,7 @@ from odradek.groups.streams_topology import CopartitionGroup, InternalTopic, Sub
 from odradek.groups.tables import TargetEpoch
 from odradek_protocol.internal import streams_group as stored
 
-__all__ = ["STREAMS_RECORDS", "decode_topology", "streams_tombstones"]
+__all__ = ["STREAMS_RECORDS", "decode_topology"]
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -244,6 +243,13 @@ def _decode_epoch(_: str, value: stored.StreamsGroupMetadataValue) -> StreamsEpo
 STREAMS_RECORDS: PartRecords[StreamsPart, StreamsPartValue] = PartRecords(
     (
         PartKind(
+            StreamsPart.TOPOLOGY,
+            stored.StreamsGroupTopologyKey,
+            stored.StreamsGroupTopologyValue,
+            _encode_topology,
+            lambda _, value: decode_topology(value),
+        ),
+        PartKind(
             StreamsPart.EPOCH,
             stored.StreamsGroupMetadataKey,
             stored.StreamsGroupMetadataValue,
@@ -283,23 +289,5 @@ STREAMS_RECORDS: PartRecords[StreamsPart, StreamsPartValue] = PartRecords(
             _decode_current,
             name_field="member_id",
         ),
-        PartKind(
-            StreamsPart.TOPOLOGY,
-            stored.StreamsGroupTopologyKey,
-            stored.StreamsGroupTopologyValue,
-            _encode_topology,
-            lambda _, value: decode_topology(value),
-        ),
     )
 )
-
-
-def streams_tombstones(group: StreamsGroup) -> list[StoredRecord]:
-    """The records that delete a group."""
-    members = group.members
-    parts = [(StreamsPart.CURRENT, member_id) for member_id in members]
-    parts += [(StreamsPart.TARGET, member_id) for member_id in members]
-    parts.append((StreamsPart.TARGET_EPOCH, ""))
-    parts += [(StreamsPart.MEMBER, member_id) for member_id in members]
-    parts += [(StreamsPart.EPOCH, ""), (StreamsPart.TOPOLOGY, "")]
-    return STREAMS_RECORDS.tombstones(group.group_id, parts)

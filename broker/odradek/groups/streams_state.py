@@ -1,8 +1,8 @@
 """What a streams group consists of, as it is stored: each kind of thing is a `StreamsPart`, kept in one record."""
 
 import enum
-from dataclasses import dataclass, field
-from typing import cast
+from types import MappingProxyType
+from typing import NamedTuple, cast
 
 from odradek.groups.consumer_state import MemberState
 from odradek.groups.streams_tasks import Held, Task, Tasks
@@ -40,8 +40,7 @@ class StreamsPart(enum.Enum):
     CURRENT = enum.auto()
 
 
-@dataclass(slots=True, frozen=True)
-class StreamsEpoch:
+class StreamsEpoch(NamedTuple):
     """The epoch of a group, and what it was made for.
 
     `validated_topology` is the epoch of the topology whose topics are as it needs them; `configs` are the settings that
@@ -54,8 +53,7 @@ class StreamsEpoch:
     configs: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(slots=True, frozen=True)
-class StreamsMember:
+class StreamsMember(NamedTuple):
     """What a member says about itself; `instance_id` is always None so far, but stored."""
 
     member_id: str
@@ -70,8 +68,7 @@ class StreamsMember:
     client_tags: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(slots=True, frozen=True)
-class StreamsCurrent:
+class StreamsCurrent(NamedTuple):
     """What a member has: tasks, and those that it was asked to give up.
 
     A heartbeat with `previous_epoch` is taken as well as one with `epoch`: the reply that told the newer may be lost.
@@ -80,8 +77,8 @@ class StreamsCurrent:
     epoch: int = 0
     previous_epoch: int = 0
     state: MemberState = MemberState.STABLE
-    assigned: Held = field(default_factory=dict)
-    revoking: Held = field(default_factory=dict)
+    assigned: Held = MappingProxyType({})
+    revoking: Held = MappingProxyType({})
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
         """Whether there is nothing to do for this target."""

@@ -10,7 +10,8 @@ told as a status, and may become ready: `ConfiguredTopology.fault`. Texts are Ka
 
 import enum
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import NamedTuple
 
 from odradek.groups.streams_topology import InternalTopic, Subtopology, Topology
 from odradek.groups.subscriptions import Topics
@@ -33,16 +34,14 @@ class StatusCode(enum.IntEnum):
     ASSIGNMENT_DELAYED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(NamedTuple):
     """A code, and words for people."""
 
     code: StatusCode
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class ConfiguredSubtopology:
+class ConfiguredSubtopology(NamedTuple):
     """A subtopology whose internal topics have numbers of partitions."""
 
     subtopology: Subtopology
@@ -56,14 +55,13 @@ class ConfiguredSubtopology:
         return bool(self.state_changelog_topics)
 
 
-@dataclass(frozen=True, slots=True)
-class ConfiguredTopology:
+class ConfiguredTopology(NamedTuple):
     """A topology with the topics there are. Without a `fault` it is ready to be worked on.
 
     `missing` are the internal topics to be made; `subtopologies` is empty where numbers could not be worked out.
     """
 
-    subtopologies: Mapping[str, ConfiguredSubtopology] = field(default_factory=dict)
+    subtopologies: Mapping[str, ConfiguredSubtopology] = MappingProxyType({})
     missing: tuple[InternalTopic, ...] = ()
     fault: Status | None = None
 
@@ -199,7 +197,7 @@ def _tasks(subtopology: Subtopology, sizes: Mapping[str, int], counts: Mapping[s
 
 def _configured(subtopology: Subtopology, sizes: Mapping[str, int], counts: Mapping[str, int]) -> ConfiguredSubtopology:
     def with_count(topics: Iterable[InternalTopic]) -> tuple[InternalTopic, ...]:
-        return tuple(replace(topic, partitions=topic.partitions or counts[topic.name]) for topic in topics)
+        return tuple(topic._replace(partitions=topic.partitions or counts[topic.name]) for topic in topics)
 
     return ConfiguredSubtopology(
         subtopology,

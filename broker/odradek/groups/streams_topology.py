@@ -14,14 +14,14 @@ Everything here is plain data that never changes; topologies are compared by val
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 __all__ = ["CopartitionGroup", "InternalTopic", "Subtopology", "Topology"]
 
 TopicConfigs = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class InternalTopic:
+class InternalTopic(NamedTuple):
     """A repartition or changelog topic. 0 partitions or replicas say that the broker is to choose."""
 
     name: str
@@ -30,8 +30,7 @@ class InternalTopic:
     configs: TopicConfigs = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CopartitionGroup:
+class CopartitionGroup(NamedTuple):
     """Topics of a subtopology that have equally many partitions, by their places in the lists of the subtopology."""
 
     source_topics: tuple[int, ...] = ()
@@ -39,8 +38,7 @@ class CopartitionGroup:
     repartition_source_topics: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Subtopology:
+class Subtopology(NamedTuple):
     """A part of the application that is connected only by topics with the rest."""
 
     subtopology_id: str

@@ -60,9 +60,14 @@ class SubscribedTopics:
 
     def note_topics(self) -> bool:
         """Whether any topic has changed since this was asked before."""
-        changed = self._revision != self._topics.revision
+        changed = not self.is_noted
         self._revision = self._topics.revision
         return changed
+
+    @property
+    def is_noted(self) -> bool:
+        """Whether the topics have stayed as they were noted."""
+        return self._revision == self._topics.revision
 
     def look_anew(self) -> None:
         """Take nothing for noted: what followed from it was undone."""
@@ -117,6 +122,12 @@ class Subscriptions(SubscribedTopics):
                 tables.change(Part.PATTERN, pattern, newer)
                 changed = changed or newer.topics != resolved.topics
         return changed
+
+    def are_noted(self, wall_ms: int) -> bool:
+        """Whether there is nothing to look at: all topics are as they were noted, and no pattern is due."""
+        if self._tables.patterns and self._patterns_are_due(self._topics.revision, wall_ms):
+            return False
+        return self.is_noted
 
     def _patterns_are_due(self, revision: int, wall_ms: int) -> bool:
         age_ms = wall_ms - min(resolved.timestamp_ms for resolved in self._tables.patterns.values())

@@ -8,10 +8,9 @@ Everything in the tables is plain data that never changes: a change puts a new t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 __all__ = ["FIRST_EPOCH", "NO_TARGET", "Change", "GroupEpoch", "Tables", "TargetEpoch", "count"]
 
@@ -20,16 +19,14 @@ V = TypeVar("V")
 T = TypeVar("T")
 
 
-@dataclass(slots=True, frozen=True)
-class GroupEpoch:
+class GroupEpoch(NamedTuple):
     """The epoch of a group, and a hash of the topics that it was made for. A group begins with epoch 1."""
 
     epoch: int = 1
     metadata_hash: int = 0
 
 
-@dataclass(slots=True, frozen=True)
-class TargetEpoch:
+class TargetEpoch(NamedTuple):
     """The group epoch for which the target assignment was made, and when; 0: at no known time."""
 
     epoch: int = 0
@@ -44,8 +41,7 @@ FIRST_EPOCH = GroupEpoch()
 NO_TARGET = TargetEpoch()
 
 
-@dataclass(slots=True, frozen=True)
-class Change(Generic[P, V]):
+class Change(NamedTuple, Generic[P, V]):
     """One record to be: `value` in the place of `before`, None where there is nothing.
 
     `name` tells apart what a group has several of, such as the member id; it is empty for what a group has one of.
@@ -69,6 +65,10 @@ class Tables(ABC, Generic[P, V]):
         """What a group has one of; `default` where it has none yet."""
         value: T = self._tables[part].get("", default)
         return value
+
+    def names(self, part: P) -> Collection[str]:
+        """The names of what a group has several of."""
+        return self._tables[part].keys()
 
     def change(self, part: P, name: str, value: V | None) -> None:
         """Put a value in its place, None to delete, and remember that it has to be stored."""

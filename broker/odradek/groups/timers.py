@@ -8,13 +8,12 @@ makes it exact.
 import enum
 import math
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["MemberTimers", "Now", "Timer"]
 
 
-@dataclass(slots=True, frozen=True)
-class Now:
+class Now(NamedTuple):
     """The time: in seconds of a monotonic clock, and in milliseconds of the wall clock."""
 
     at: float

@@ -45,6 +45,16 @@ def consumer_group_heartbeat(
     """Answer a ConsumerGroupHeartbeat request."""
     body = request.body
     try:
+        _check_feature(node)
+        if _says_nothing(body) and node.groups.keep_alive(
+            body.group_id, body.member_id, body.member_epoch, request.client_id or "", connection.peer
+        ):
+            return ConsumerGroupHeartbeatResponse(
+                error_code=Error.NONE,
+                member_id=body.member_id,
+                member_epoch=body.member_epoch,
+                heartbeat_interval_ms=node.groups.heartbeat_interval_ms(body.group_id),
+            )
         _check(node, body, request.version)
         heartbeat = Heartbeat(
             member_id=body.member_id or str(uuid.uuid4()),
@@ -66,9 +76,26 @@ def consumer_group_heartbeat(
     return response if unwritten is None else unwritten.answer(response, partial(_refusal, request))
 
 
-def _check(node: "Node", body: ConsumerGroupHeartbeatRequest, version: int) -> None:
+def _check_feature(node: "Node") -> None:
     if node.features.group_version < FIRST_WITH_CONSUMER_GROUPS:
         raise BrokerError(Error.UNSUPPORTED_VERSION)
+
+
+def _says_nothing(body: ConsumerGroupHeartbeatRequest) -> bool:
+    """Whether a member says only that it is there still."""
+    return (
+        body.member_epoch > JOIN_EPOCH
+        and body.topic_partitions is None
+        and body.subscribed_topic_names is None
+        and body.subscribed_topic_regex is None
+        and body.rebalance_timeout_ms == UNCHANGED
+        and body.server_assignor is None
+        and body.instance_id is None
+        and body.rack_id is None
+    )
+
+
+def _check(node: "Node", body: ConsumerGroupHeartbeatRequest, version: int) -> None:
     fault = _fault(body, version)
     if fault is not None:
         raise BrokerError(Error.INVALID_REQUEST, fault)

@@ -8,10 +8,13 @@ KIP-62 (v1), KIP-394 (v4), KIP-345 (v5, static members), KIP-559 (v7, a null pro
 KIP-814 (v9, a static leader may be told to skip the assignment).
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.groups.member import JoinResult
+from odradek.groups.member import JoinResult, Ticket
+from odradek.groups.tickets import answer_for_ticket
 from odradek.handlers.registry import handles
+from odradek.waiting import Postponed
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError
 from odradek_protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
@@ -26,11 +29,13 @@ FIRST_THAT_SKIPS_ASSIGNMENT = 9
 
 
 @handles(JoinGroupRequest)
-async def join_group(node: "Node", connection: "Connection", request: Request[JoinGroupRequest]) -> JoinGroupResponse:
+def join_group(
+    node: "Node", connection: "Connection", request: Request[JoinGroupRequest]
+) -> JoinGroupResponse | Postponed:
     """Answer a JoinGroup request."""
     body = request.body
     try:
-        result = await node.groups.join(
+        ticket = node.groups.join(
             body.group_id,
             member_id=body.member_id,
             instance_id=body.group_instance_id,
@@ -46,8 +51,12 @@ async def join_group(node: "Node", connection: "Connection", request: Request[Jo
             can_skip_assignment=request.version >= FIRST_THAT_SKIPS_ASSIGNMENT,
         )
     except BrokerError as error:
-        result = JoinResult(error.error, body.member_id)
-    no_protocol = None if request.version >= FIRST_WITH_NULL_PROTOCOL else ""
+        ticket = Ticket(JoinResult(error.error, body.member_id))
+    return answer_for_ticket(ticket, partial(_response, request.version))
+
+
+def _response(version: int, result: JoinResult) -> JoinGroupResponse:
+    no_protocol = None if version >= FIRST_WITH_NULL_PROTOCOL else ""
     return JoinGroupResponse(
         error_code=result.error,
         generation_id=result.generation,

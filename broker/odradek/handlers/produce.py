@@ -28,13 +28,15 @@ KIP-98 (idempotence, transactions), KIP-110 (zstd), KIP-467 (record errors), KIP
 ids).
 """
 
-from collections.abc import Coroutine, Mapping
+import math
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 import trio
 
 from odradek.cluster.topics import INTERNAL_TOPICS
 from odradek.conversion import raise_format, recompress
+from odradek.group_commit import FlushWaiter
 from odradek.handlers.registry import CloseConnection, answer_for, handles
 from odradek.log.errors import RecordErrors
 from odradek.log.log import AppendResult
@@ -42,6 +44,7 @@ from odradek.log.validation import read_batch
 from odradek.partition import Partition
 from odradek.transactions.joining import ClientProtocol, join_transaction
 from odradek.transactions.state import ProducerIdentity
+from odradek.waiting import Postponed, Waiter, answer_of
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.messages.produce import (
@@ -104,7 +107,7 @@ def produce(
     connection: "Connection",
     request: Request[ProduceRequest],
     refused: _Refused | None = None,
-) -> ProduceResponse | Coroutine[Any, Any, ProduceResponse | None] | None:
+) -> ProduceResponse | Postponed | Coroutine[Any, Any, ProduceResponse | None] | None:
     """Answer a Produce; None for acks=0.
 
     `refused` is given when all records that can have the form that they need have it, and the coordinator of the
@@ -144,7 +147,8 @@ def produce(
                 appended.append((partition, result, reply))
         topics.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=replies))
     if appended:
-        return _settle_all(appended, topics, request)
+        settling = _Settling(appended, topics, request)
+        return settling if body.acks != ACKS_NONE else _settle_unanswered(settling, topics, request)
     return _response(topics, request)
 
 
@@ -155,14 +159,80 @@ def _response(topics: list[TopicProduceResponse], request: Request[ProduceReques
     return ProduceResponse(responses=topics)
 
 
-async def _settle_all(
-    appended: list[_Appended], topics: list[TopicProduceResponse], request: Request[ProduceRequest]
-) -> ProduceResponse | None:
-    """Answer when every append is as safe as is asked, or the time is over."""
-    deadline = trio.current_time() + request.body.timeout_ms / 1000
-    for partition, result, reply in appended:
-        await _settle(partition, result, reply, request, deadline)
-    return _response(topics, request)
+async def _settle_unanswered(
+    settling: "_Settling", topics: list[TopicProduceResponse], request: Request[ProduceRequest]
+) -> None:
+    await answer_of(settling)
+    _close_if_refused(topics, request)
+
+
+class _Settling(Postponed):
+    """Appends that become as safe as the topics and the request ask; what goes wrong with one is put into its reply.
+
+    A flush takes as long as the disk does. Replicas are waited for until `timeout_ms` after the request came.
+    """
+
+    __slots__ = ("_appended", "_commit_deadline", "_flushes", "_request", "_topics", "_waiter", "deadline")
+
+    def __init__(
+        self, appended: list[_Appended], topics: list[TopicProduceResponse], request: Request[ProduceRequest]
+    ) -> None:
+        self.deadline = math.inf
+        self._commit_deadline = trio.current_time() + request.body.timeout_ms / 1000
+        self._appended = appended
+        self._topics = topics
+        self._request = request
+        self._flushes: list[tuple[Partition, FlushWaiter, PartitionProduceResponse]] = []
+        self._waiter: Waiter
+
+    def begin(self, woken: Callable[[], object]) -> None:
+        self._waiter = Waiter(1, woken)
+        for partition, result, reply in self._appended:
+            if not partition.is_flushed(result.last_offset):
+                self._flushes.append((partition, partition.enter_flush(result.last_offset, woken), reply))
+        if self._request.body.acks != ACKS_ALL:
+            self._appended = []
+        for partition, _, _ in self._appended:
+            partition.waiters.add(self._waiter)
+
+    def look(self) -> ProduceResponse | None:
+        if not all(flush.done for _, flush, _ in self._flushes):
+            return None
+        for _, flush, reply in self._flushes:
+            if flush.error is not None:
+                self._refuse(reply, flush.error)
+        self.deadline = self._commit_deadline
+        awaited = [one for one in self._appended if self._is_awaited(*one)]
+        if awaited:
+            return None
+        self.end()
+        return ProduceResponse(responses=self._topics)
+
+    def _is_awaited(self, partition: Partition, result: AppendResult, reply: PartitionProduceResponse) -> bool:
+        """Whether replicas are still to be waited for."""
+        if reply.error_code or partition.high_watermark > result.last_offset:
+            return False
+        if trio.current_time() >= self.deadline:
+            late = BrokerError(Error.REQUEST_TIMED_OUT, f"offset {result.last_offset} is not committed yet")
+            self._refuse(reply, late)
+            return False
+        try:
+            partition.check_leader()
+        except BrokerError as error:
+            self._refuse(reply, error)
+            return False
+        return True
+
+    def _refuse(self, reply: PartitionProduceResponse, error: Exception) -> None:
+        code, message = answer_for(error, self._request)
+        reply.error_code, reply.error_message = code, message or None
+        reply.base_offset = reply.log_append_time_ms = -1
+
+    def end(self) -> None:
+        for partition, flush, _ in self._flushes:
+            partition.leave_flush(flush)
+        for partition, _, _ in self._appended:
+            partition.waiters.discard(self._waiter)
 
 
 def _admit(
@@ -219,6 +289,9 @@ async def _produce_prepared(
     if request.body.transactional_id is not None:
         await _join(node, request, request.body.transactional_id, refused)
     answer = produce(node, connection, request, refused)
+    if isinstance(answer, Postponed):
+        response: ProduceResponse = await answer_of(answer)
+        return response
     return await answer if isinstance(answer, Coroutine) else answer
 
 
@@ -318,24 +391,6 @@ def _refusal(
         record_errors=record_errors,
         error_message=message or None,
     )
-
-
-async def _settle(
-    partition: Partition,
-    result: AppendResult,
-    reply: PartitionProduceResponse,
-    request: Request[ProduceRequest],
-    deadline: float,
-) -> None:
-    """Wait until an append is as safe as the topic and the request ask; an error goes into `reply`."""
-    try:
-        await partition.wait_flushed(result.last_offset)
-        if request.body.acks == ACKS_ALL:
-            await partition.wait_committed(result.last_offset, deadline - trio.current_time())
-    except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
-        code, message = answer_for(error, request)
-        reply.error_code, reply.error_message = code, message or None
-        reply.base_offset = reply.log_append_time_ms = -1
 
 
 def _close_if_refused(topics: list[TopicProduceResponse], request: Request[ProduceRequest]) -> None:

@@ -14,6 +14,7 @@ where Kafka says UNKNOWN_SERVER_ERROR. KIP-1071; topology descriptions (v1, KIP-
 
 from collections import Counter
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from odradek.cluster.topics import INTERNAL_TOPICS, is_legal
@@ -21,7 +22,6 @@ from odradek.groups.streams_group import StreamsHeartbeat, StreamsHeartbeatResul
 from odradek.groups.streams_records import decode_topology
 from odradek.groups.streams_tasks import Held, Role, Task, Tasks, by_subtopology
 from odradek.handlers.registry import answer_for, handles
-from odradek.sharding import Written
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.messages import streams_group_heartbeat as messages
@@ -67,20 +67,9 @@ def streams_group_heartbeat(
         )
         result, unwritten = node.groups.streams_heartbeat(body.group_id, heartbeat)
     except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
-        return _refusal(error, request)
+        return _refusal(request, error)
     response = _response(node, body, result)
-    return response if unwritten is None else _finish(unwritten, response, request)
-
-
-async def _finish(
-    unwritten: Written, response: StreamsGroupHeartbeatResponse, request: Request[StreamsGroupHeartbeatRequest]
-) -> StreamsGroupHeartbeatResponse:
-    """Answer when what has changed is replicated."""
-    try:
-        await unwritten.wait()
-    except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
-        return _refusal(error, request)
-    return response
+    return response if unwritten is None else unwritten.answer(response, partial(_refusal, request))
 
 
 def _check(body: StreamsGroupHeartbeatRequest) -> None:
@@ -233,6 +222,6 @@ def _partitions(topics: Mapping[str, Sequence[int]]) -> list[messages.TopicParti
     return [messages.TopicPartition(topic=name, partitions=partitions) for name, partitions in topics.items()]
 
 
-def _refusal(error: Exception, request: Request[StreamsGroupHeartbeatRequest]) -> StreamsGroupHeartbeatResponse:
+def _refusal(request: Request[StreamsGroupHeartbeatRequest], error: Exception) -> StreamsGroupHeartbeatResponse:
     code, message = answer_for(error, request)
     return StreamsGroupHeartbeatResponse(error_code=code, error_message=message or None)

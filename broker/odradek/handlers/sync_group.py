@@ -7,12 +7,12 @@ coordinator, then those of `Group.sync`, or `classic_members.sync` in a consumer
 KIP-345 (v3, static members), KIP-559 (v5, protocol type and name).
 """
 
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.groups.member import SyncResult, Ticket
-from odradek.groups.membership import result_of
+from odradek.groups.tickets import answer_for_ticket
 from odradek.handlers.registry import handles
+from odradek.waiting import Postponed
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -27,7 +27,7 @@ FIRST_WITH_PROTOCOL = 5
 @handles(SyncGroupRequest)
 def sync_group(
     node: "Node", connection: "Connection", request: Request[SyncGroupRequest]
-) -> SyncGroupResponse | Coroutine[Any, Any, SyncGroupResponse]:
+) -> SyncGroupResponse | Postponed:
     """Answer a SyncGroup request."""
     body = request.body
     if request.version >= FIRST_WITH_PROTOCOL and None in (body.protocol_type, body.protocol_name):
@@ -44,11 +44,7 @@ def sync_group(
         )
     except BrokerError as error:
         ticket = Ticket(SyncResult(error.error))
-    return _wait(ticket) if ticket.result is None else _response(ticket.result)
-
-
-async def _wait(ticket: Ticket[SyncResult]) -> SyncGroupResponse:
-    return _response(await result_of(ticket))
+    return answer_for_ticket(ticket, _response)
 
 
 def _response(result: SyncResult) -> SyncGroupResponse:

@@ -10,7 +10,6 @@ that are there. KIP-932, KIP-1226 (delivery complete count).
 
 import base64
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from odradek.share.in_flight import StateBatch, merged
@@ -56,8 +55,7 @@ class SharePartitionKey(NamedTuple):
         return encode_versioned(ShareUpdateKey(**self._asdict()), UPDATE_KEY_VERSION)
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(NamedTuple):
     """What changed since a snapshot."""
 
     snapshot_epoch: int
@@ -78,8 +76,7 @@ class Update:
         return encode_versioned(value, VALUE_VERSION)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredState:
+class StoredState(NamedTuple):
     """All that is known of a share partition.
 
     `state_epoch` is the group's epoch when the state was set, and goes up when an administrator sets it again;
@@ -99,8 +96,7 @@ class StoredState:
     def updated(self, update: Update) -> "StoredState":
         """The state with an update."""
         start_offset = self.start_offset if update.start_offset == UNSET else update.start_offset
-        return replace(
-            self,
+        return self._replace(
             start_offset=start_offset,
             leader_epoch=self.leader_epoch if update.leader_epoch == UNSET else update.leader_epoch,
             delivery_complete_count=update.delivery_complete_count,
@@ -110,8 +106,7 @@ class StoredState:
 
     def snapshot(self, now_ms: int) -> "StoredState":
         """The state as the next snapshot."""
-        return replace(
-            self,
+        return self._replace(
             snapshot_epoch=self.snapshot_epoch + 1,
             create_timestamp_ms=now_ms,
             write_timestamp_ms=now_ms,

@@ -24,7 +24,6 @@ epoch is left the producer id changes. Epoch 32767 is kept for fencing the last 
 """
 
 import enum
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from odradek_protocol.errors import BrokerError, Error
@@ -84,8 +83,7 @@ class ProducerIdentity(NamedTuple):
     producer_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionMetadata:
+class TransactionMetadata(NamedTuple):
     """What the log holds of a transactional id; the last producer epoch it does not."""
 
     producer_id: int
@@ -379,8 +377,7 @@ class TransactionalId:
 
     def _prepare(self, state: TransactionState, now_ms: int, **changes: object) -> TransactionMetadata:
         self.pending = state
-        return replace(
-            self.metadata,
+        return self.metadata._replace(
             state=state,
             last_update_ms=now_ms,
             previous_producer_id=self.metadata.producer_id,

@@ -8,7 +8,7 @@ from hypothesis.stateful import initialize, invariant, rule
 from support.assigned_groups import MEMBERS, AssignedGroupRules
 from support.consumer_groups import ConsumerLimits, FakeTopics, Member
 
-from odradek.groups.consumer_group import ConsumerGroup, ConsumerGroupState, HeartbeatResult
+from odradek.groups.consumer_group import ConsumerGroup, ConsumerGroupState, Heartbeat, HeartbeatResult
 from odradek.groups.consumer_records import CONSUMER_RECORDS
 from odradek.groups.consumer_state import LEAVE_STATIC_EPOCH
 from odradek.groups.timers import Now
@@ -79,6 +79,19 @@ class ConsumerGroupRules(AssignedGroupRules[ConsumerGroup, Consumer]):
     @rule(subscription=SUBSCRIPTIONS, instance_id=st.sampled_from([None, None, None, "i"]), fails=st.booleans())
     def join(self, subscription: dict[str, Any], instance_id: str | None, fails: bool) -> None:
         self.add(Consumer(self.new_id(), self.group, instance_id), fails=fails, **subscription)
+
+    @rule(index=MEMBERS)
+    def say_nothing_new(self, index: int) -> None:
+        """The short way is taken only where the long one does not lead anywhere else."""
+        consumer = self.pick(index)
+        if consumer is None or consumer.epoch == 0:
+            return
+        request = Heartbeat(consumer.member_id, consumer.epoch, "client", "/127.0.0.1")
+        was_all = self.group.keep_alive(request.member_id, request.member_epoch, "client", "/127.0.0.1", self.now)
+        assert not self.group.tables.has_changes
+        if was_all:
+            assert self.group.heartbeat(request, self.now) == HeartbeatResult(consumer.member_id, consumer.epoch)
+            assert not self.group.tables.has_changes
 
     @rule(index=MEMBERS, subscription=SUBSCRIPTIONS)
     def subscribe(self, index: int, subscription: dict[str, Any]) -> None:
@@ -162,3 +175,20 @@ def test_a_topic_that_went_is_missed_again_where_that_could_not_be_stored() -> N
     group.undo(group.tables.take_changes())
     member.beat(now)
     assert member.owned == {}
+
+
+def test_a_heartbeat_that_says_nothing_new_is_all_until_something_is_new() -> None:
+    topics = FakeTopics()
+    topics.put("t", 3)
+    group = ConsumerGroup("g", ConsumerLimits(session_ms=10_000), topics)
+    member = Member("m", group)
+    member.beat(Now(0.0, 1_000_000))
+    later = Now(8.0, 1_008_000)
+    assert not group.keep_alive("m", member.epoch - 1, "client", "/127.0.0.1", later)
+    assert not group.keep_alive("m", member.epoch, "client", "/127.0.0.2", later)
+    assert not group.keep_alive("other", member.epoch, "client", "/127.0.0.1", later)
+    assert list(group.timers.sessions()) == [("m", 10.0)]
+    assert group.keep_alive("m", member.epoch, "client", "/127.0.0.1", later)
+    assert list(group.timers.sessions()) == [("m", 18.0)]
+    topics.put("t", 4)
+    assert not group.keep_alive("m", member.epoch, "client", "/127.0.0.1", later)

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 import trio
-from support.coordinator import GroupNode, coordinator
+from support.coordinator import GroupNode, coordinator, result_of
 from trio.testing import wait_all_tasks_blocked
 
 from odradek.cluster.topics import CONSUMER_OFFSETS
 from odradek.groups.commits import NewOffsets
 from odradek.groups.coordinator import GroupCoordinator
 from odradek.groups.member import JoinResult, SyncResult
-from odradek.groups.membership import result_of
 from odradek.groups.states import GroupState
 from odradek.partition import Partition
 from odradek.sharding import java_hash
@@ -38,7 +37,7 @@ async def join(groups: GroupCoordinator, member_id: str = "", group_id: str = "g
         "can_skip_assignment": False,
         **changes,
     }
-    return await groups.join(group_id, **fields)
+    return await result_of(groups.join(group_id, **fields))
 
 
 async def sync(groups: GroupCoordinator, joined: JoinResult, **assignments: bytes) -> SyncResult:

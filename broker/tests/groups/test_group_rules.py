@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -31,7 +32,8 @@ class GroupRules(RuleBasedStateMachine):
         self.made = 0
         self.ids: list[tuple[str, str | None]] = []
         self.joins: list[Ticket[JoinResult]] = []
-        self.syncs: list[Ticket[SyncResult]] = []
+        self.syncs: list[tuple[int, Ticket[SyncResult]]] = []
+        """The answers to syncs, each with its generation."""
         self.told: dict[int, tuple[str | None, str]] = {}
 
     def member(self, index: int) -> tuple[str, str | None]:
@@ -85,10 +87,12 @@ class GroupRules(RuleBasedStateMachine):
             self.store(Error.NONE)
 
     def ask_sync(self, member_id: str, instance_id: str | None) -> None:
+        """Ask for the assignment, and hand in one that is told apart from all others."""
+        handed_in = dict.fromkeys(self.group.members, b"%d" % len(self.syncs))
         ticket = self.group.sync(
-            member_id, instance_id, self.group.generation, protocol_type=None, protocol_name=None, assignments={}
+            member_id, instance_id, self.group.generation, protocol_type=None, protocol_name=None, assignments=handed_in
         )
-        self.syncs.append(ticket)
+        self.syncs.append((self.group.generation, ticket))
 
     @rule(index=MEMBERS)
     def heartbeat(self, index: int) -> None:
@@ -102,6 +106,29 @@ class GroupRules(RuleBasedStateMachine):
                 Error.REBALANCE_IN_PROGRESS,
                 Error.COORDINATOR_NOT_AVAILABLE,
             )
+
+    @rule(index=MEMBERS, behind=st.sampled_from([1, 1, 2, -1]))
+    def act_in_another_generation(self, index: int, behind: int) -> None:
+        """Whoever is in the group is in its generation, and in no other one."""
+        member_id, instance_id = self.member(index)
+        generation = max(self.group.generation - behind, 0)
+        if generation == self.group.generation:
+            return
+        refusals = (
+            Error.ILLEGAL_GENERATION,
+            Error.UNKNOWN_MEMBER_ID,
+            Error.FENCED_INSTANCE_ID,
+            Error.COORDINATOR_NOT_AVAILABLE,
+        )
+        for check in (self.group.heartbeat, self.group.check_commit):
+            with pytest.raises(BrokerError) as told:
+                check(member_id, instance_id, generation, self.now)
+            assert told.value.error in refusals
+        ticket = self.group.sync(
+            member_id, instance_id, generation, protocol_type=None, protocol_name=None, assignments={}
+        )
+        assert ticket.result is not None
+        assert ticket.result.error in refusals
 
     @rule(index=MEMBERS)
     def leave(self, index: int) -> None:
@@ -145,6 +172,14 @@ class GroupRules(RuleBasedStateMachine):
                 )
 
     @invariant()
+    def a_generation_has_one_assignment(self) -> None:
+        """What its members are told comes from one list, so that no partition of it has two owners."""
+        lists: dict[int, bytes] = {}
+        for generation, ticket in self.syncs:
+            if ticket.result is not None and ticket.result.assignment:
+                assert lists.setdefault(generation, ticket.result.assignment) == ticket.result.assignment
+
+    @invariant()
     def the_leader_is_a_member(self) -> None:
         members = self.group.members
         assert (self.group.leader in members) if members else (self.group.leader is None)
@@ -178,7 +213,7 @@ class GroupRules(RuleBasedStateMachine):
                 break
             self.now = max(self.now, group.deadline)
             group.expire(self.now)
-        assert all(ticket.result is not None for ticket in [*self.joins, *self.syncs])
+        assert all(ticket.result is not None for ticket in [*self.joins, *(each for _, each in self.syncs)])
         assert group.state in LAST_STATES
         assert not group.members
 

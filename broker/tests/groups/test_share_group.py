@@ -74,6 +74,21 @@ def test_partitions_are_assigned_when_they_have_a_state() -> None:
     assert group.heartbeat(beat("a", 3), now()).assigned is None
 
 
+def test_a_partition_that_comes_later_is_assigned_when_it_has_a_state() -> None:
+    topics = Topics()
+    group = ShareGroup("g", Limits(), topics)
+    group.heartbeat(beat("a", 0, "t"), now())
+    group.end_states(group.begin_states(now()), succeeded=True)
+    epoch = group.heartbeat(beat("a", 2), now()).member_epoch
+    assert group.heartbeat(beat("a", epoch), now()).assigned is None
+    topics.topics["t"].partitions.append(3)
+    added = group.begin_states(now())
+    assert added == {TOPIC_ID: ("t", frozenset({3}))}
+    assert group.heartbeat(beat("a", epoch), now()).assigned is None
+    group.end_states(added, succeeded=True)
+    assert group.heartbeat(beat("a", epoch), now()).assigned == {TOPIC_ID: frozenset({0, 1, 2, 3})}
+
+
 def test_the_share_coordinator_is_asked_again() -> None:
     group = new_group()
     group.heartbeat(beat("a", 0, "t"), now())

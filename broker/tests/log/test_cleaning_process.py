@@ -1,6 +1,5 @@
 """The cleaning process: what it answers to requests, how it keeps to its pace, and when it ends."""
 
-import dataclasses
 import io
 import os
 import time
@@ -11,7 +10,17 @@ from support.cleaning import make_round
 from support.logs import NOW_MS, Opener, records
 
 from odradek.log.compaction.__main__ import Pace, serve
-from odradek.log.compaction.requests import GO_ON, STOP, Cleaned, CleanedGroup, CleanRequest, Failed, Message, decode
+from odradek.log.compaction.requests import (
+    GO_ON,
+    STOP,
+    Cleaned,
+    CleanedGroup,
+    CleanRequest,
+    Failed,
+    Message,
+    decode,
+    encode,
+)
 
 
 @pytest.fixture
@@ -37,7 +46,7 @@ def cleaned_files(request: CleanRequest) -> list[str]:
 
 
 def test_a_round(request_of_two_groups: CleanRequest) -> None:
-    first, second, end = answers_to(request_of_two_groups.encode(), GO_ON, GO_ON)
+    first, second, end = answers_to(encode(request_of_two_groups), GO_ON, GO_ON)
     assert (first, second) == (CleanedGroup([0]), CleanedGroup([1]))
     assert isinstance(end, Cleaned)
     assert (end.end_offset, end.records_read, end.records_written) == (2, 2, 1)
@@ -45,17 +54,17 @@ def test_a_round(request_of_two_groups: CleanRequest) -> None:
 
 
 def test_what_the_broker_does_not_take_is_removed(request_of_two_groups: CleanRequest) -> None:
-    request = request_of_two_groups.encode()
+    request = encode(request_of_two_groups)
     answers = answers_to(request, STOP, request, GO_ON, GO_ON)
     assert answers[:3] == [CleanedGroup([0]), CleanedGroup([0]), CleanedGroup([1])]
     assert cleaned_files(request_of_two_groups) == []
 
 
 def test_a_failure_ends_the_round_and_not_the_process(request_of_two_groups: CleanRequest) -> None:
-    gone = dataclasses.replace(request_of_two_groups, directory="/nowhere")
+    gone = request_of_two_groups._replace(directory="/nowhere")
     path = Path(request_of_two_groups.directory) / f"{0:020d}.log"
     path.write_bytes(path.read_bytes()[:-1] + b"x")
-    missing, damaged = answers_to(gone.encode(), request_of_two_groups.encode())
+    missing, damaged = answers_to(encode(gone), encode(request_of_two_groups))
     assert isinstance(missing, Failed)
     assert not missing.damaged
     assert isinstance(damaged, Failed)

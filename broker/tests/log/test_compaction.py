@@ -1,4 +1,4 @@
-"""What a round of compaction leaves of a log, rule by rule; `test_compaction_property` tries them together."""
+"""What a round of compaction leaves of a log, rule by rule; `test_compaction_rules` tries them together."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,11 @@
 """A folder of logs: whose it is, who uses it, what a start finds and a stop leaves."""
 
 import base64
+import logging
+import os
+import re
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,8 +13,25 @@ from support.logs import FaultyFiles, contents
 from support.stores import OTHER_ID, Config, SetClock, append, make, open_store
 
 from odradek.log.errors import LogFolderError
+from odradek.log.files import Files
 from odradek.log.store import LogStore
 from odradek_protocol.errors import BrokerError, Error
+
+MEETING_DEADLINE_S = 60
+
+
+class MeetingFiles(Files):
+    """Files of which each thread reads for the first time when so many of them do."""
+
+    def __init__(self, threads: int) -> None:
+        self.meeting = threading.Barrier(threads, timeout=MEETING_DEADLINE_S)
+        self._met = threading.local()
+
+    def pread(self, fd: int, size: int, position: int) -> bytes:
+        if not hasattr(self._met, "there"):
+            self._met.there = True
+            self.meeting.wait()
+        return os.pread(fd, size, position)
 
 
 @pytest.fixture
@@ -134,6 +155,25 @@ class TestRestart:
                 again = open_store(tmp_path)
                 assert contents(make(again)) == [(0, b"1")]
                 again.abandon()
+
+    def test_a_recovery_reads_in_all_folders_and_threads_at_once_and_tells_how_far_it_is(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        folders = [tmp_path / "1", tmp_path / "2"]
+        store = open_store(*folders)
+        for topic in "abcd":
+            append(make(store, topic), b"v" * 1000)
+        store.abandon()
+        caplog.set_level(logging.INFO)
+        files = MeetingFiles(len(folders) * Config.num_recovery_threads_per_data_dir)
+        again = LogStore.open([str(folder) for folder in folders], Config(), 1, SetClock(), files=files)
+        assert not files.meeting.broken
+        told = next(message for message in caplog.messages if message.startswith("recovered"))
+        assert re.fullmatch(r"recovered 4 of 4 logs, 0\.0 MB of 0\.0 MB, \d+ MB/s", told)
+        again.close()
+        caplog.clear()
+        open_store(*folders).close()
+        assert not [message for message in caplog.messages if message.startswith("recovered")]
 
 
 class TestLogs:

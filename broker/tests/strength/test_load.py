@@ -43,6 +43,18 @@ def connect(stack: ExitStack, process: BrokerProcess) -> WireClient:
     return client
 
 
+def test_an_idle_connection_holds_little(process: BrokerProcess) -> None:
+    """Once its request is answered there is no task and no buffer for it."""
+    count = 2000
+    with ExitStack() as stack:
+        for _ in range(100):
+            connect(stack, process)
+        before = memory_bytes(process.pid)
+        for _ in range(count):
+            connect(stack, process)
+        assert memory_bytes(process.pid) - before < count * 2048
+
+
 def rebalance(members: Sequence[Member]) -> None:
     """All of them join and sync at the same time."""
     for member in members:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from odradek.log.compaction.choice import examine
 from odradek.log.compaction.cleaner import Cleaner
-from odradek.log.compaction.requests import Cleaned, CleanRequest, decode
+from odradek.log.compaction.requests import Cleaned, CleanRequest, decode, encode
 from odradek.log.compaction.rounds import Round
 from odradek.log.files import Files
 from odradek.log.log import Log
@@ -68,7 +68,7 @@ def make_round(log: Log, now_ms: int = NOW_MS, *, memory_bytes: int = PLENTY) ->
     assert candidate is not None
     current = Round(candidate)
     request = current.request(now_ms, memory_bytes=memory_bytes, load_factor=0.9, chunk_bytes=4096, bytes_per_s=1e9)
-    sent = decode(request.encode())
+    sent = decode(encode(request))
     assert isinstance(sent, CleanRequest)
     assert sent == request
     return current, sent

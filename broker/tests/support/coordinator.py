@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from inspect import iscoroutine
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import trio
 
@@ -22,6 +22,8 @@ from odradek.cluster.topics import CONSUMER_OFFSETS
 from odradek.cluster.view import ClusterView, Endpoint
 from odradek.config import BrokerConfig
 from odradek.groups.coordinator import GroupCoordinator
+from odradek.groups.member import Ticket
+from odradek.groups.tickets import answer_for_ticket
 from odradek.handlers import (
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -41,12 +43,15 @@ from odradek.handlers import (
 from odradek.log.store import LogStore
 from odradek.partitions import Partitions
 from odradek.server import Connection
+from odradek.waiting import Postponed, answer_of
 from odradek_protocol.codec import decode, encode
 from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError
 from odradek_protocol.schema import Api
 
-__all__ = ["GroupNode", "coordinator"]
+__all__ = ["GroupNode", "coordinator", "result_of"]
+
+R = TypeVar("R")
 
 HANDLERS = (
     consumer_group_describe,
@@ -111,6 +116,8 @@ class GroupNode:
         reply = registry.registered[api.key](cast(Any, self), self.connection, request)
         if iscoroutine(reply):
             reply = await reply
+        elif isinstance(reply, Postponed):
+            reply = await answer_of(reply)
         return decode(api.response, version, encode(reply, version, flexible=flexible), flexible=flexible)
 
     async def until_loaded(self) -> None:
@@ -158,3 +165,9 @@ async def coordinator(folder: Path, **settings: object) -> AsyncIterator[GroupNo
         with trio.CancelScope(shield=True):
             await store.close()
         logs.close()
+
+
+async def result_of(ticket: Ticket[R]) -> R:
+    """What a ticket is resolved with."""
+    answer = answer_for_ticket(ticket, lambda result: result)
+    return await answer_of(answer) if isinstance(answer, Postponed) else answer  # type: ignore[no-any-return]  # as the ticket says

@@ -1,7 +1,6 @@
 """Transactions over the wire, in both protocols: what is visible when, and who is refused with which code."""
 
 import uuid
-from dataclasses import replace
 
 import pytest
 from support.batches import batch
@@ -193,7 +192,7 @@ def test_t62_the_producer_id_changes_when_its_epochs_are_used_up(broker: Broker,
     assert node is not None
     txn = node.transactions.find(transactional_id)
     assert txn is not None
-    txn.metadata = replace(txn.metadata, producer_epoch=32766)
+    txn.metadata = txn.metadata._replace(producer_epoch=32766)
     reply = producer.end(committed=False, epoch=32766)
     assert (reply.error_code, reply.producer_epoch) == (0, 0)
     assert reply.producer_id != old_id

@@ -11,7 +11,7 @@ from contextlib import closing
 from typing import BinaryIO
 
 from odradek.log.compaction.cleaner import Cleaner
-from odradek.log.compaction.requests import GO_ON, Cleaned, CleanRequest, Failed, Message, Progress, decode
+from odradek.log.compaction.requests import GO_ON, Cleaned, CleanRequest, Failed, Message, Progress, decode, encode
 from odradek.log.files import Files
 from odradek_protocol.errors import BrokerError, ProtocolError
 
@@ -64,7 +64,7 @@ def serve(requests: BinaryIO, answers: BinaryIO, broker: int) -> None:
 
 
 def _answer(answers: BinaryIO, message: Message) -> None:
-    answers.write(message.encode())
+    answers.write(encode(message))
     answers.flush()
 
 

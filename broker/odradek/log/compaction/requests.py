@@ -11,9 +11,8 @@ The broker answers STOP instead of GO_ON when the log has changed in between, an
 At any time the process may answer Failed instead, and await the next request. It ends when its input does.
 """
 
-import dataclasses
 import json
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from odradek.log.aborted import AbortedEntry
 
@@ -28,6 +27,7 @@ __all__ = [
     "Progress",
     "SegmentFile",
     "decode",
+    "encode",
 ]
 
 GO_ON = b"go on\n"
@@ -42,22 +42,7 @@ class SegmentFile(NamedTuple):
     size: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Message:
-    """A line: the fields by their names, and the name of the class."""
-
-    def encode(self) -> bytes:
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return json.dumps({"message": type(self).__name__, **fields}).encode() + b"\n"
-
-    @classmethod
-    def of(cls, fields: dict[str, Any]) -> Self:
-        """The message of these fields, as JSON gives them."""
-        return cls(**fields)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class CleanRequest(Message):
+class CleanRequest(NamedTuple):
     """One round of cleaning of the log in `directory`.
 
     `segments` are all below `end_offset`, of which those from `first_dirty_offset` on were not cleaned before;
@@ -81,28 +66,18 @@ class CleanRequest(Message):
     chunk_bytes: int
     bytes_per_s: float
 
-    @classmethod
-    def of(cls, fields: dict[str, Any]) -> Self:
-        fields["segments"] = [SegmentFile(*segment) for segment in fields["segments"]]
-        fields["producers"] = [(producer_id, offset, epoch) for producer_id, offset, epoch in fields["producers"]]
-        fields["aborted"] = [AbortedEntry(*entry) for entry in fields["aborted"]]
-        return cls(**fields)
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Progress(Message):
+class Progress(NamedTuple):
     """The process is at work."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class CleanedGroup(Message):
+class CleanedGroup(NamedTuple):
     """The segments with these base offsets may be replaced by the files named after the first one."""
 
     base_offsets: list[int]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Cleaned(Message):
+class Cleaned(NamedTuple):
     """The log is clean up to `end_offset`. Bytes and records: those read in the second pass, and those left."""
 
     end_offset: int
@@ -112,20 +87,31 @@ class Cleaned(Message):
     records_written: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Failed(Message):
+class Failed(NamedTuple):
     """The round came to nothing; with `damaged` because the log is damaged, and will be the next time."""
 
     reason: str
     damaged: bool
 
 
+Message = CleanRequest | Progress | CleanedGroup | Cleaned | Failed
+
 _MESSAGES: dict[str, type[Message]] = {
     kind.__name__: kind for kind in (CleanRequest, Progress, CleanedGroup, Cleaned, Failed)
 }
 
 
+def encode(message: Message) -> bytes:
+    """A line: the fields by their names, and the name of the class."""
+    return json.dumps({"message": type(message).__name__, **message._asdict()}).encode() + b"\n"
+
+
 def decode(line: bytes) -> Message:
     """The message in a line."""
-    fields = json.loads(line)
-    return _MESSAGES[fields.pop("message")].of(fields)
+    fields: dict[str, Any] = json.loads(line)
+    kind = _MESSAGES[fields.pop("message")]
+    if kind is CleanRequest:
+        fields["segments"] = [SegmentFile(*segment) for segment in fields["segments"]]
+        fields["producers"] = [(producer_id, offset, epoch) for producer_id, offset, epoch in fields["producers"]]
+        fields["aborted"] = [AbortedEntry(*entry) for entry in fields["aborted"]]
+    return kind(**fields)

@@ -6,7 +6,7 @@ Invariant: whatever the elements, their bytes are the same, and so is what is re
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek_protocol.codec import decode, encode
@@ -46,6 +46,7 @@ def there_and_back(topic: OffsetCommitRequestTopic, version: int) -> OffsetCommi
 
 
 @given(st.none() | st.text(max_size=150), st.integers(1, 120), versions)
+@settings(deadline=None)
 def test_texts_of_one_length_are_read_by_column(text: str | None, count: int, version: int) -> None:
     topic = request_topic([text] * count, version)
     read = there_and_back(topic, version)

@@ -4,7 +4,7 @@ import contextlib
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek_protocol.errors import ProtocolError
@@ -179,6 +179,7 @@ def test_keys_and_values_make_the_batch_that_their_records_make(
 
 
 @given(st.binary(min_size=4, max_size=200), st.binary(min_size=8, max_size=200), st.data())
+@settings(deadline=None)
 def test_records_that_are_alike_are_the_records_one_by_one(key: bytes, value: bytes, data: st.DataObject) -> None:
     first, count = data.draw(st.sampled_from([0, 1, 60, 64, 8190])), data.draw(st.sampled_from([1, 2, 5, 70, 9000]))
     in_key, in_value = data.draw(st.integers(0, len(key) - 4)), data.draw(st.integers(0, len(value) - 8))

@@ -100,7 +100,9 @@ def answering(errors: Mapping[Error, Error]) -> Iterator[None]:
 
 
 class Shard(ABC):
-    """What one partition keeps. `loaded` is false until `load_some` has read the log to its end."""
+    """What one partition keeps. It is served when it is `loaded`: all that was in the log when this broker took over is
+    in memory, and what was under way in it is taken up.
+    """
 
     def __init__(
         self, partition: "Partition", clock: "Clock", *, load_bytes: int, write_timeout_ms: int, codec: Codec
@@ -115,6 +117,7 @@ class Shard(ABC):
         self._codec = codec
         self._next_offset = partition.log.log_start_offset
         self._end_offset = partition.log.log_end_offset
+        self.loaded = self.is_read
 
     @property
     @abstractmethod
@@ -129,12 +132,12 @@ class Shard(ABC):
         """
 
     @property
-    def loaded(self) -> bool:
-        """Whether all that was in the log when this broker took over is in memory."""
+    def is_read(self) -> bool:
+        """Whether `load_some` has come to the end; a thread may say so before trio's thread knows."""
         return self._next_offset >= self._end_offset
 
     def load_some(self) -> None:
-        """Read and apply some of the log; for a thread, until `loaded`.
+        """Read and apply some of the log; for a thread, until `is_read`.
 
         Raises BrokerError when the log cannot be read, and as `apply` does.
         """
@@ -348,7 +351,7 @@ class Coordinator(ABC, Generic[S]):
         """Read a partition; give it up, so that clients look elsewhere, when it cannot be read."""
         index = shard.partition.index
         try:
-            while not shard.loaded:
+            while not shard.is_read:
                 await trio.to_thread.run_sync(shard.load_some, limiter=self._loads)
                 if not self._keeps(shard):
                     return
@@ -357,6 +360,7 @@ class Coordinator(ABC, Generic[S]):
             self._drop(shard)
             return
         log.info("loaded %d %s of %s-%d", len(shard.kept), self.KEEPS, self.TOPIC, index)
+        shard.loaded = True
         self._begin(shard)
 
 

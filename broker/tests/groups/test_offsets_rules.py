@@ -77,7 +77,7 @@ class OffsetRules(RuleBasedStateMachine):
         self.partition.become_leader(self.log.latest_epoch + 1, (1,), (1,))
         limits = cast(Any, ConsumerLimits())
         self.shard = GroupShard(self.partition, BrokerConfig({}), FixedClock(), limits, FakeTopics())
-        while not self.shard.loaded:
+        while not self.shard.is_read:
             self.shard.load_some()
 
     def commits(self, group: str, partitions: list[tuple[str, int]], offset: int) -> dict[Subject, tuple[int, int]]:

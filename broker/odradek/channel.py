@@ -106,6 +106,7 @@ class ReceiveMemory:
         self.buffers = Buffers()
         self._limit_bytes = limit_bytes
         self._waiting = trio.lowlevel.ParkingLot()
+        self._waiters = 0
 
     def is_short_for(self, frames: ServerConnection) -> bool:
         """Whether a connection has to wait before it borrows a buffer; one that has a buffer goes on with it."""
@@ -113,12 +114,16 @@ class ReceiveMemory:
 
     async def wait_for(self, frames: ServerConnection) -> None:
         """Wait until others have given buffers back; the last one in may pass the limit."""
-        while self.is_short_for(frames):
-            await self._waiting.park()
+        self._waiters += 1
+        try:
+            while self.is_short_for(frames):
+                await self._waiting.park()
+        finally:
+            self._waiters -= 1
 
     def given_back(self) -> None:
         """Let those who wait look again."""
-        if self._waiting:
+        if self._waiters:
             self._waiting.unpark_all()
 
 
@@ -287,7 +292,7 @@ class Channel:
 
     def _go_on(self, turn: "Turn | Wait | Exception") -> bool:
         """Do as a turn ended: what has to be awaited is for a task; whether there may be more to do at once."""
-        if turn in PARKED:
+        if turn is Turn.ANSWERED or turn in PARKED:
             return False
         if turn is Turn.MORE:
             return True

@@ -4,7 +4,6 @@ A waiter is one wait of one request. It is entered in each partition that it wat
 wait ends, whatever ended it. Every wait has a deadline.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
@@ -57,27 +56,30 @@ async def wait_on(watched: Iterable[Watched], needed: int, timeout_s: float) -> 
             one.waiters.discard(waiter)
 
 
-class Postponed(ABC):
+class Postponed:
     """An answer that is not there yet, and that is waited for without a task.
 
     Whoever is given one calls `begin` at once, then `look` each time that `woken` was called and at `deadline`, in
     trio's time, until it has the answer; or `end`, when nobody wants it any more. The request's bytes are not kept
     meanwhile, so nothing in it may be a view of them.
+
+    It is no abstract base class: each answer of a handler is asked whether it is one, which costs four times as much
+    then.
     """
 
     deadline: float
 
-    @abstractmethod
     def begin(self, woken: Callable[[], object]) -> None:
         """Have `woken` called when it is worth a look."""
+        raise NotImplementedError
 
-    @abstractmethod
     def look(self) -> Any | None:
         """The answer, which ends the wait; None when it is not there yet, which is never so after the deadline."""
+        raise NotImplementedError
 
-    @abstractmethod
     def end(self) -> None:
         """Wait no more."""
+        raise NotImplementedError
 
 
 async def answer_of(postponed: Postponed) -> Any:

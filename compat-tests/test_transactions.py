@@ -9,6 +9,11 @@ import pytest
 from harness.clients import client_of, python_driver
 from harness.java import Tools
 from harness.versions import KAFKA_3, KAFKA_4
+from wire.client import Wire
+from wire.records import batch
+from wire.schemas import apis
+
+from odradek.testing import Broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +23,7 @@ if TYPE_CHECKING:
 
 RECORDS = 100
 BATCH = 9
+TRANSACTIONAL = 0x10
 
 
 @pytest.fixture(scope="module", params=[KAFKA_4, KAFKA_3])
@@ -94,6 +100,44 @@ def test_the_transactions_tool_ends_a_hanging_one(tools: Tools, target: Target, 
         tools.run_on_broker("transactions", "abort", *where)
         producers = tools.run_on_broker("transactions", "describe-producers", "--topic", name, "--partition", "0")
         assert [line.split()[-1] for line in producers.lines if re.match(r"^\d", line)] == ["None"]
+
+
+@pytest.mark.parametrize("release", [KAFKA_4, KAFKA_3])
+def test_the_transactions_tool_finds_a_hanging_one(release: str, tmp_path: Path) -> None:
+    """Where partitions are not verified, a producer can write behind the end of its transaction."""
+    overrides = {"transaction.partition.verification.enable": "false"}
+    with Broker(overrides) as broker, Wire(broker.bootstrap_servers, apis(KAFKA_4)) as wire:
+        wire.create_topic("hanging")
+        producer: dict[str, int] = {}
+        wire.until(lambda: initialize(wire, "hangs", producer))
+        records = batch(b"v", attributes=TRANSACTIONAL, base_sequence=0, **producer)
+        topics = [{"Name": "hanging", "PartitionData": [{"Index": 0, "Records": records}]}]
+        produced = wire.ask("Produce", 9, TransactionalId="hangs", Acks=-1, TimeoutMs=10_000, TopicData=topics)
+        assert produced["Responses"][0]["PartitionResponses"][0]["ErrorCode"] == 0
+        tools = Tools(release, broker.bootstrap_servers, tmp_path)
+        try:
+            where = [str(producer["producer_id"]), str(producer["producer_epoch"]), "-1", "0"]
+            assert [row[:6] for row in find_hanging(tools)] == [["hanging", "0", *where]]
+            tools.run_on_broker(
+                "transactions", "abort", "--topic", "hanging", "--partition", "0", "--start-offset", "0"
+            )
+            assert find_hanging(tools) == []
+        finally:
+            tools.close()
+
+
+def initialize(wire: Wire, transactional_id: str, producer: dict[str, int]) -> bool:
+    """Ask for the id and the epoch of a producer; tell whether there is a coordinator that gives them."""
+    wire.ask("FindCoordinator", 4, KeyType=1, CoordinatorKeys=[transactional_id])
+    reply = wire.ask("InitProducerId", 4, TransactionalId=transactional_id, TransactionTimeoutMs=60_000)
+    producer.update(producer_id=reply["ProducerId"], producer_epoch=reply["ProducerEpoch"])
+    return bool(reply["ErrorCode"] == 0)
+
+
+def find_hanging(tools: Tools) -> list[list[str]]:
+    """Return the tool's rows: topic, partition, producer, its epoch, the coordinator's, where the transaction began."""
+    found = tools.run_on_broker("transactions", "find-hanging", "--broker-id", "1", "--max-transaction-timeout", "0")
+    return [line.split() for line in found.lines if line.startswith("hanging")]
 
 
 def test_transaction_states_on_disk(tools: Tools, target: Target, name: str) -> None:

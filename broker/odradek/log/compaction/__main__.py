@@ -18,8 +18,8 @@ from odradek_protocol.errors import BrokerError, ProtocolError
 __all__ = ["serve"]
 
 PROGRESS_S = 2.0
-NICENESS = 5
-"""Clients wait for the broker, nobody waits for this: where both want a core, the broker gets three times as much."""
+NICENESS = 10
+"""Clients wait for the broker, nobody waits for this: where both want a core, the broker gets nine times as much."""
 
 
 class Pace:

@@ -12,8 +12,8 @@ tagged fields, is read element by element into a list, and `Columns.of` gives th
 """
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast, overload
 
 from odradek_protocol.schema import FIXED, Field, Struct
@@ -21,6 +21,9 @@ from odradek_protocol.schema import FIXED, Field, Struct
 __all__ = ["Columns", "Layout"]
 
 T = TypeVar("T")
+
+ROWS_AT_ONCE = 256
+"""Rows that one `struct` describes, which takes some 30 bytes for each of their fields and is kept."""
 
 COMPACT_LENGTHS = 128
 """Lengths of compact texts from here on, each plus one, take more than a byte."""
@@ -109,11 +112,16 @@ class Layout:
             codes += f"{self._length.format[1:]}{max(size, 0)}s"
         if self._flexible:
             codes += "B"
-        row = struct.Struct(">" + codes)
-        stop = position + count * row.size
+        row_size = _rows(codes, 1).size
+        stop = position + count * row_size
         if stop > len(data):
             return None, position
-        columns: list[Sequence[Any]] = list(zip(*row.iter_unpack(data[position:stop]), strict=True))
+        values: list[Any] = []
+        for start in range(0, count, ROWS_AT_ONCE):
+            rows = _rows(codes, min(ROWS_AT_ONCE, count - start))
+            values += rows.unpack_from(data, position + start * row_size)
+        width = len(values) // count
+        columns: list[Sequence[Any]] = [values[field::width] for field in range(width)]
         if self._flexible and any(columns.pop()):
             return None, position
         if self._text is not None:
@@ -121,16 +129,28 @@ class Layout:
             if columns.pop().count(mark) != count:
                 return None, position
             columns.append(_decoded(texts, size))
-        values = dict(zip(self._names, columns, strict=True))
+        named = dict(zip(self._names, columns, strict=True))
         for field in self._absent:
-            values[field.name] = (field.absent_value,) * count
-        return Columns(self._kind, count, values), stop
+            named[field.name] = (field.absent_value,) * count
+        return Columns(self._kind, count, named), stop
 
     def write(self, columns: Columns[Any]) -> bytes:
         """The bytes of the elements. Raises struct.error for a value that does not fit."""
         codes = self._codes + "x" if self._flexible else self._codes
-        values: Iterable[tuple[Any, ...]] = zip(*(columns.column(name) for name in self._names), strict=True)
-        return struct.pack(">" + codes * len(columns), *chain.from_iterable(values))
+        width, count = len(self._names), len(columns)
+        values: list[Any] = [None] * (width * count)
+        for field, name in enumerate(self._names):
+            values[field::width] = columns.column(name)
+        if count <= ROWS_AT_ONCE:
+            return _rows(codes, count).pack(*values)
+        blocks = (values[start : start + width * ROWS_AT_ONCE] for start in range(0, len(values), width * ROWS_AT_ONCE))
+        return b"".join(_rows(codes, len(block) // width).pack(*block) for block in blocks)
+
+
+@lru_cache(maxsize=64)
+def _rows(codes: str, count: int) -> struct.Struct:
+    """So many rows of what `codes` describe."""
+    return struct.Struct(">" + codes * count)
 
 
 def _decoded(texts: Sequence[bytes], size: int) -> Sequence[str | None]:

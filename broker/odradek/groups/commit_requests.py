@@ -8,7 +8,7 @@ metadata is OFFSET_METADATA_TOO_LARGE. Null metadata is stored as "".
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from odradek.groups.commits import NewOffsets
+from odradek.groups.commits import NOW, NewOffsets
 from odradek_protocol.columns import Columns
 from odradek_protocol.errors import Error
 
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from odradek.cluster.view import ClusterView
 
 __all__ = ["CommitReplies"]
-
-NOW = -1
-"""The timestamp of a commit that tells none, as all do but those of version 1 of OffsetCommit."""
 
 
 class Topic(Protocol):
@@ -68,7 +65,10 @@ class CommitReplies(Generic[Q, R]):
 
     def _admit(self, topic: str, partitions: int, asked: Columns[Q], errors: list[Error]) -> None:
         indexes = asked.column("partition_index")
-        metadata = [each or "" for each in asked.column("committed_metadata")]
+        metadata = asked.column("committed_metadata")
+        distinct = metadata[:1] if metadata.count(metadata[0]) == len(metadata) else metadata
+        if None in distinct:
+            metadata = [each or "" for each in metadata]
         admitted: Sequence[int] = range(len(indexes))
         if min(indexes) < 0 or max(indexes) >= partitions:
             admitted = [row for row, index in enumerate(indexes) if 0 <= index < partitions]
@@ -77,7 +77,7 @@ class CommitReplies(Generic[Q, R]):
         if admitted:
             self._admitted.append((errors, admitted))
         stored = admitted
-        if max(map(len, metadata)) > self._max_metadata:
+        if max(len(each or "") for each in distinct) > self._max_metadata:
             stored = [row for row in admitted if len(metadata[row]) <= self._max_metadata]
             for row in set(admitted).difference(stored):
                 errors[row] = Error.OFFSET_METADATA_TOO_LARGE

@@ -18,11 +18,12 @@ from typing import Any
 
 import trio
 
-from odradek.groups.commits import Commit, NewOffsets
+from odradek.groups.commits import NewOffsets
 from odradek.groups.consumer_group import ConsumerGroup
 from odradek.groups.group import Group
 from odradek.groups.keeper import COMMIT_ERRORS, logging_failures
 from odradek.groups.membership import check_group_id
+from odradek.groups.offsets import Commit
 from odradek.groups.shard import AnyGroup, GroupShard
 from odradek.groups.share_group import ShareGroup
 from odradek.groups.streams_group import StreamsGroup

@@ -5,8 +5,7 @@ The log decides: a marker makes visible, or drops, all that its producer has com
 
 from collections.abc import Collection, Iterator, Sequence
 
-from odradek.groups.commits import Commit
-from odradek.groups.offsets import CommittedOffset
+from odradek.groups.offsets import Commit, Row
 
 __all__ = ["PendingOffsets"]
 
@@ -19,7 +18,7 @@ class PendingOffsets:
     __slots__ = ("_by_producer", "_partitions")
 
     def __init__(self) -> None:
-        self._by_producer: dict[int, dict[str, dict[tuple[str, int], CommittedOffset]]] = {}
+        self._by_producer: dict[int, dict[str, dict[tuple[str, int], Row]]] = {}
         self._partitions: dict[str, dict[tuple[str, int], set[int]]] = {}
         """By group and partition, the producers that have a commit there."""
 
@@ -27,9 +26,9 @@ class PendingOffsets:
         """Remember what a transaction commits, the last one for each partition."""
         offsets = self._by_producer.setdefault(producer_id, {}).setdefault(group_id, {})
         partitions = self._partitions.setdefault(group_id, {})
-        for topic, committed in commits:
-            for index, each in committed.items():
-                offsets[topic, index] = each
+        for topic, indexes, rows in commits:
+            for index, row in zip(indexes, rows, strict=True):
+                offsets[topic, index] = row
                 partitions.setdefault((topic, index), set()).add(producer_id)
 
     def end(self, producer_id: int) -> Iterator[tuple[str, list[Commit]]]:
@@ -42,7 +41,7 @@ class PendingOffsets:
                     del partitions[key]
             if not partitions:
                 del self._partitions[group_id]
-            yield group_id, [(topic, {index: committed}) for (topic, index), committed in offsets.items()]
+            yield group_id, [(topic, (index,), (row,)) for (topic, index), row in offsets.items()]
 
     def of_group(self, group_id: str) -> Collection[tuple[str, int]]:
         """The (topic, partition)s of a group whose offset may change at any moment."""

@@ -7,12 +7,13 @@ marker.
 from collections.abc import Sequence, Sized
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from odradek.groups.commits import Commit, NewOffsets, encode_commits
+from odradek.groups.commits import NewOffsets, encode_commits
 from odradek.groups.consumer_group import ConsumerGroup
 from odradek.groups.consumer_records import CONSUMER_RECORDS
 from odradek.groups.consumer_state import Part
 from odradek.groups.group import Group
 from odradek.groups.member import Store
+from odradek.groups.offsets import Commit
 from odradek.groups.part_records import PartRecord, PartRecords, StoredRecord
 from odradek.groups.pending import PendingOffsets
 from odradek.groups.records import (
@@ -132,7 +133,7 @@ class GroupShard(Shard):
         subject = None if record.key is None else decode_key(record.key)
         if isinstance(subject, OffsetCommitKey) and record.value is not None:
             committed = decode_offset(record.value, record.offset)
-            self.pending.put(producer_id, subject.group, [(subject.topic, {subject.partition: committed})])
+            self.pending.put(producer_id, subject.group, [(subject.topic, (subject.partition,), (committed,))])
 
     def apply(self, record: Record) -> None:
         """See `Shard.apply`."""
@@ -208,7 +209,7 @@ class GroupShard(Shard):
         for new in offsets:
             committed = new.committed(now_ms, expire_ms, record_offset + count)
             encode_commits(body, count, group_id, new, committed)
-            commits.append((new.topic, dict(zip(new.partitions, committed, strict=True))))
+            commits.append((new.topic, new.partitions, committed))
             count += len(committed)
         last_offset = self.append_body(body, count, producer)
         if producer is not NO_PRODUCER:
@@ -224,8 +225,8 @@ class GroupShard(Shard):
     def put_offsets(self, group_id: str, commits: Sequence[Commit]) -> None:
         """Make commits visible; a group that is not there comes to be."""
         offsets = (self.groups.get(group_id) or self.create(group_id)).offsets
-        for topic, committed in commits:
-            offsets.put_topic(topic, committed)
+        for commit in commits:
+            offsets.put_topic(commit)
 
     def append_group(self, group: Group, store: Store) -> int:
         """Append what a group wants stored; give the offset."""

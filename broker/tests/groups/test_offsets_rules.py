@@ -133,10 +133,10 @@ class OffsetRules(RuleBasedStateMachine):
     @invariant()
     def every_offset_is_the_last_one(self) -> None:
         found = {
-            (name, topic, index): (committed.record_offset, committed.offset)
+            (name, *partition): (committed.record_offset, committed.offset)
             for name, group in self.shard.groups.items()
-            for topic, partitions in group.offsets.topics.items()
-            for index, committed in partitions.items()
+            for partition in group.offsets.partitions()
+            if (committed := group.offsets.get(*partition)) is not None
         }
         assert found == self.model.visible
 

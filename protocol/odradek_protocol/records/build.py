@@ -66,11 +66,24 @@ _DELTAS_END = tuple(1 << 7 * width - 1 for width in range(1, 6))
 
 
 class Difference(NamedTuple):
-    """Where records differ that are alike: a place in their values or keys, and what each has there, in a row."""
+    """Where records differ that are alike: in an integer of their values or keys.
+
+    `column` is what each of them has at `position`, in a row; they differ in the last `differing` bytes of that only.
+    """
 
     in_value: bool
     position: int
     column: bytes
+    differing: int
+
+    @classmethod
+    def of(cls, values: Sequence[int], code: str, position: int, *, in_value: bool) -> "Difference":
+        """That of integers which `code` writes as `struct` does. struct.error for a value that does not fit."""
+        column = struct.pack(f">{len(values)}{code}", *values)
+        smallest, largest = min(values), max(values)
+        width = len(column) // len(values)
+        differing = width if smallest < 0 <= largest else ((smallest ^ largest).bit_length() + 7) // 8
+        return cls(in_value, position, column, differing)
 
 
 class NewRecord:
@@ -135,9 +148,9 @@ def encode_keyed(body: bytearray, first: int, records: Iterable[tuple[bytes, byt
 def encode_alike(
     body: bytearray, first: int, count: int, key: bytes, value: bytes, differences: Sequence[Difference]
 ) -> None:
-    """Append `count` records to `body`, as `encode_keyed` does, that are `key` and `value` but for their differences.
+    """Append `count` records to `body`, as `encode_keyed` does, that differ in few places from `key` and `value` of one.
 
-    They are laid out as copies of one record, into which the differences are put by column: the work is that of one
+    They are laid out as copies of that one, into which the differences are put by column: the work is that of one
     record and of a slice for each byte that differs.
     """
     start = 0
@@ -152,11 +165,11 @@ def encode_alike(
         size += len(length)
         key_at = len(length) + len(head)
         value_at = key_at + len(key) + len(middle)
-        _put_column(rows, size, len(length) + 2, _deltas(first + start, first + stop), width)
-        for in_value, position, column in differences:
+        _put_column(rows, size, len(length) + 2, _deltas(first + start, first + stop), width, width)
+        for in_value, position, column, differing in differences:
             each = len(column) // count
             part = column[start * each : stop * each]
-            _put_column(rows, size, position + (value_at if in_value else key_at), part, each)
+            _put_column(rows, size, position + (value_at if in_value else key_at), part, each, differing)
         body += rows
         start = stop
 
@@ -167,9 +180,9 @@ def _deltas(start: int, stop: int) -> bytes:
     return b"".join(map(encode_varint, range(start, stop)))
 
 
-def _put_column(rows: bytearray, row_size: int, position: int, column: bytes, width: int) -> None:
-    """Write `width` bytes of `column` to the same position of each row."""
-    for byte in range(width):
+def _put_column(rows: bytearray, row_size: int, position: int, column: bytes, width: int, differing: int) -> None:
+    """Write the last `differing` of `width` bytes of `column` to the same position of each row."""
+    for byte in range(width - differing, width):
         rows[position + byte :: row_size] = column[byte::width]
 
 

@@ -14,8 +14,7 @@ Rules:
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Sized
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, TypeVarTuple
 
@@ -90,13 +89,20 @@ def translated(error: BrokerError, errors: Mapping[Error, Error]) -> BrokerError
     return BrokerError(errors.get(error.error, error.error), error.message)
 
 
-@contextmanager
-def answering(errors: Mapping[Error, Error]) -> Iterator[None]:
+class answering:  # noqa: N801 - reads as a statement, and is entered for each commit
     """Raise, for the error of an append, the one that clients of a coordinator expect."""
-    try:
-        yield
-    except BrokerError as error:
-        raise translated(error, errors) from None
+
+    __slots__ = ("_errors",)
+
+    def __init__(self, errors: Mapping[Error, Error]) -> None:
+        self._errors = errors
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, BrokerError):
+            raise translated(error, self._errors) from None
 
 
 class Shard(ABC):

@@ -19,7 +19,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, cast
 
-from odradek_protocol.columns import Columns, Layout
+from odradek_protocol.columns import MANY, Columns, Layout
 from odradek_protocol.errors import ProtocolError
 from odradek_protocol.schema import FIXED, Field, Records, Struct
 from odradek_protocol.varint import UVARINTS, decode_uvarint, encode_uvarint
@@ -268,7 +268,7 @@ class _DecoderSource(_Source):
             if field.by_column:
                 assert isinstance(element, type)
                 read = self.bind("R", Layout(element, version, flexible=self.flexible).read)
-                self.line(f"{target}, p = {read}(m, p, {count})")
+                self.line(f"{target}, p = {read}(m, p, {count}) if {count} >= {MANY} else (None, p)")
                 self.line(f"if {target} is None:")
                 self.depth += 1
             self.line(f"{target} = {items} = []")

@@ -8,19 +8,22 @@ columns:
     ...             a length, the same in every element    0 in every element, from the flexible version on
 
 That is an optimization of the codec and no second format: an array whose texts are of different lengths, or that has
-tagged fields, is read element by element into a list, and `Columns.of` gives the columns of either.
+tagged fields, is read element by element into a list, as one of few elements is; `column` gives a column of either.
 """
 
 import struct
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Generic, TypeVar, overload
 
 from odradek_protocol.schema import FIXED, Field, Struct
 
-__all__ = ["Columns", "Layout"]
+__all__ = ["MANY", "Columns", "Layout", "column"]
 
 T = TypeVar("T")
+
+MANY = 4
+"""Fewer elements are read one by one: their columns would cost more than they save."""
 
 ROWS_AT_ONCE = 256
 """Rows that one `struct` describes, which takes some 30 bytes for each of their fields and is kept."""
@@ -39,14 +42,6 @@ class Columns(Sequence[T], Generic[T]):
         self._kind = kind
         self._count = count
         self._values = values
-
-    @classmethod
-    def of(cls, kind: type[T], elements: Sequence[T]) -> "Columns[T]":
-        """The columns of an array that may have been read either way."""
-        if isinstance(elements, cls):
-            return elements
-        names = [field.name for field in cast("type[Struct]", kind).FIELDS]
-        return cls(kind, len(elements), {name: [getattr(each, name) for each in elements] for name in names})
 
     def column(self, name: str) -> Sequence[Any]:
         """The values of a field."""
@@ -72,6 +67,14 @@ class Columns(Sequence[T], Generic[T]):
         return repr(list(self))
 
 
+def column(elements: Sequence[Any], name: str, absent: Any = None) -> Sequence[Any]:
+    """The values of a field of an array that may have been read either way; `absent` where there is no such field."""
+    if type(elements) is Columns:
+        values = elements.find(name)
+        return (absent,) * len(elements) if values is None else values
+    return [getattr(each, name, absent) for each in elements]
+
+
 class Layout:
     """Where the fields of a struct lie in one version. TypeError for a struct that does not lie as the module says."""
 
@@ -90,6 +93,7 @@ class Layout:
         self._nullable = self._text is not None and self._text.nullable(version)
         self._length = struct.Struct(">" + ("B" if flexible else "h"))
         self._length_at = struct.calcsize(">" + self._codes)
+        self._written = self._codes + "x" if flexible else self._codes
 
     @property
     def is_fixed(self) -> bool:
@@ -136,10 +140,10 @@ class Layout:
 
     def write(self, columns: Columns[Any]) -> bytes:
         """The bytes of the elements. Raises struct.error for a value that does not fit."""
-        codes = self._codes + "x" if self._flexible else self._codes
-        width, count = len(self._names), len(columns)
+        codes, names, count = self._written, self._names, len(columns)
+        width = len(names)
         values: list[Any] = [None] * (width * count)
-        for field, name in enumerate(self._names):
+        for field, name in enumerate(names):
             values[field::width] = columns.column(name)
         if count <= ROWS_AT_ONCE:
             return _rows(codes, count).pack(*values)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from odradek.groups.commits import NOW, NewOffsets
-from odradek_protocol.columns import Columns
+from odradek_protocol.columns import Columns, column
 from odradek_protocol.errors import Error
 
 if TYPE_CHECKING:
@@ -28,17 +28,15 @@ class Topic(Protocol):
     def partitions(self) -> Sequence[Any]: ...
 
 
-Q = TypeVar("Q")
 R = TypeVar("R")
 
 
-class CommitReplies(Generic[Q, R]):
+class CommitReplies(Generic[R]):
     """The replies for the partitions of one request, and in `offsets` what the coordinator is to store."""
 
-    def __init__(self, asked: type[Q], reply: type[R], view: "ClusterView", max_metadata: int) -> None:
-        """`asked` is what a request has for each partition, `reply` what its reply has: the index and the error."""
+    def __init__(self, reply: type[R], view: "ClusterView", max_metadata: int) -> None:
+        """`reply` is what a reply has for each partition: the index and the error."""
         self.offsets: list[NewOffsets] = []
-        self._asked = asked
         self._reply = reply
         self._view = view
         self._max_metadata = max_metadata
@@ -52,23 +50,24 @@ class CommitReplies(Generic[Q, R]):
 
     def of_topic(self, topic: Topic, *, by_id: bool) -> Sequence[R]:
         """The replies for the partitions of a topic."""
-        asked = Columns.of(self._asked, topic.partitions)
-        count, indexes = len(asked), asked.column("partition_index")
+        asked = topic.partitions
+        count, indexes = len(asked), column(asked, "partition_index")
         known = self._view.topics_by_id.get(topic.topic_id) if by_id else self._view.topics.get(topic.name)
         if known is None:
             errors = [Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION] * count
         else:
             errors = [Error.NONE] * count
             if count:
-                self._admit(known.name, len(known.partitions), asked, errors)
+                self._admit(known.name, len(known.partitions), asked, indexes, errors)
         return Columns(self._reply, count, {"partition_index": indexes, "error_code": errors})
 
-    def _admit(self, topic: str, partitions: int, asked: Columns[Q], errors: list[Error]) -> None:
-        indexes = asked.column("partition_index")
-        metadata = asked.column("committed_metadata")
-        distinct = metadata[:1] if metadata.count(metadata[0]) == len(metadata) else metadata
-        if None in distinct:
+    def _admit(
+        self, topic: str, partitions: int, asked: Sequence[Any], indexes: Sequence[int], errors: list[Error]
+    ) -> None:
+        metadata = column(asked, "committed_metadata")
+        if None in metadata:
             metadata = [each or "" for each in metadata]
+        longest = len(metadata[0]) if metadata.count(metadata[0]) == len(metadata) else max(map(len, metadata))
         admitted: Sequence[int] = range(len(indexes))
         if min(indexes) < 0 or max(indexes) >= partitions:
             admitted = [row for row, index in enumerate(indexes) if 0 <= index < partitions]
@@ -77,15 +76,15 @@ class CommitReplies(Generic[Q, R]):
         if admitted:
             self._admitted.append((errors, admitted))
         stored = admitted
-        if max(len(each or "") for each in distinct) > self._max_metadata:
+        if longest > self._max_metadata:
             stored = [row for row in admitted if len(metadata[row]) <= self._max_metadata]
             for row in set(admitted).difference(stored):
                 errors[row] = Error.OFFSET_METADATA_TOO_LARGE
         columns: list[Sequence[Any]] = [
             indexes,
-            asked.column("committed_offset"),
-            asked.column("committed_leader_epoch"),
-            asked.find("commit_timestamp") or [NOW] * len(indexes),
+            column(asked, "committed_offset"),
+            column(asked, "committed_leader_epoch"),
+            column(asked, "commit_timestamp", NOW),
             metadata,
         ]
         if len(stored) < len(indexes):

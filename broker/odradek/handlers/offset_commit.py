@@ -17,7 +17,6 @@ from odradek.handlers.registry import answer_for, handles
 from odradek_protocol.connection import Request
 from odradek_protocol.messages.offset_commit import (
     OffsetCommitRequest,
-    OffsetCommitRequestPartition,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 FIRST_WITH_TOPIC_IDS = 10
 
-Replies = CommitReplies[OffsetCommitRequestPartition, OffsetCommitResponsePartition]
+Replies = CommitReplies[OffsetCommitResponsePartition]
 
 
 @handles(OffsetCommitRequest)
@@ -41,9 +40,7 @@ def offset_commit(
     """Answer an OffsetCommit request."""
     body, version = request.body, request.version
     by_id = version >= FIRST_WITH_TOPIC_IDS
-    replies = CommitReplies(
-        OffsetCommitRequestPartition, OffsetCommitResponsePartition, node.view, node.config.offset_metadata_max_bytes
-    )
+    replies = CommitReplies(OffsetCommitResponsePartition, node.view, node.config.offset_metadata_max_bytes)
     topics = [
         OffsetCommitResponseTopic(
             name=topic.name, topic_id=topic.topic_id, partitions=replies.of_topic(topic, by_id=by_id)

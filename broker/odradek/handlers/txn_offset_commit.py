@@ -24,7 +24,6 @@ from odradek_protocol.connection import Request
 from odradek_protocol.errors import BrokerError, Error
 from odradek_protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
@@ -46,12 +45,7 @@ async def txn_offset_commit(
 ) -> TxnOffsetCommitResponse:
     """Answer a TxnOffsetCommit request."""
     by_id = request.version >= FIRST_WITH_TOPIC_IDS
-    replies = CommitReplies(
-        TxnOffsetCommitRequestPartition,
-        TxnOffsetCommitResponsePartition,
-        node.view,
-        node.config.offset_metadata_max_bytes,
-    )
+    replies = CommitReplies(TxnOffsetCommitResponsePartition, node.view, node.config.offset_metadata_max_bytes)
     topics = [
         TxnOffsetCommitResponseTopic(
             name=topic.name, topic_id=topic.topic_id, partitions=replies.of_topic(topic, by_id=by_id)

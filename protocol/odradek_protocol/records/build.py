@@ -148,7 +148,7 @@ def encode_keyed(body: bytearray, first: int, records: Iterable[tuple[bytes, byt
 def encode_alike(
     body: bytearray, first: int, count: int, key: bytes, value: bytes, differences: Sequence[Difference]
 ) -> None:
-    """Append `count` records to `body`, as `encode_keyed` does, that differ in few places from `key` and `value` of one.
+    """Append `count` records to `body`, as `encode_keyed` does, that differ little from `key` and `value` of one.
 
     They are laid out as copies of that one, into which the differences are put by column: the work is that of one
     record and of a slice for each byte that differs.

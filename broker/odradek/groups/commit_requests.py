@@ -65,9 +65,10 @@ class CommitReplies(Generic[R]):
         self, topic: str, partitions: int, asked: Sequence[Any], indexes: Sequence[int], errors: list[Error]
     ) -> None:
         metadata = column(asked, "committed_metadata")
-        if None in metadata:
+        alike = metadata.count(metadata[0]) == len(metadata)
+        if metadata[0] is None or not alike:
             metadata = [each or "" for each in metadata]
-        longest = len(metadata[0]) if metadata.count(metadata[0]) == len(metadata) else max(map(len, metadata))
+        longest = len(metadata[0]) if alike else max(map(len, metadata))
         admitted: Sequence[int] = range(len(indexes))
         if min(indexes) < 0 or max(indexes) >= partitions:
             admitted = [row for row, index in enumerate(indexes) if 0 <= index < partitions]

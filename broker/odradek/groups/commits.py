@@ -1,20 +1,23 @@
 """Commits of offsets by topic and column, and how they become records of __consumer_offsets.
 
 A consumer commits all partitions that it reads at once, mostly without metadata. Such commits are one record again and
-again but for the partition, the offset and the leader epoch, and are written as that (`encode_alike`):
+again but for the partition, the offset and the leader epoch, and are written as that (`encode_alike`). Of a single one
+without metadata the record is kept, and the next commit is a copy with other numbers in it:
 
     key      | version, group, topic | partition |
     value 3  | version | offset | leader epoch | metadata, commit timestamp |
     value 1  | version | offset | metadata, commit timestamp, expiry timestamp |    where an expiry time is told
 """
 
+import struct
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import repeat
 from typing import NamedTuple
 
 from odradek.groups.offsets import CommittedOffset, Row
 from odradek.groups.records import offset_key, offset_value
-from odradek_protocol.records.build import Difference, encode_alike, encode_keyed
+from odradek_protocol.records.build import Difference, encode_alike, encode_keyed, encode_prepared, prepare_keyed
 
 __all__ = ["NOW", "NewOffsets", "encode_commits"]
 
@@ -27,6 +30,17 @@ FEW = 4
 PARTITION_BYTES = 4
 OFFSET_AT = 2
 LEADER_EPOCH_AT = 10
+
+TIME_AT = 16
+"""Behind the length of metadata that is empty."""
+
+SAMPLE = CommittedOffset(0, 0, "", 0, -1, 0)
+
+RECORDS_KEPT = 8192
+"""Consumers commit the same partitions again and again; so many records take about 2 MB."""
+
+_OFFSET_AND_EPOCH = struct.Struct(">qi")
+_TIME = struct.Struct(">q")
 
 
 class NewOffsets(NamedTuple):
@@ -57,11 +71,8 @@ def encode_commits(body: bytearray, first: int, group_id: str, new: NewOffsets, 
     """
     topic, partitions, count = new.topic, new.partitions, len(committed)
     if count <= FEW or not _differ_by_place_only(new):
-        records = [
-            (offset_key(group_id, topic, partition), offset_value(CommittedOffset._make(each)))
-            for partition, each in zip(partitions, committed, strict=True)
-        ]
-        encode_keyed(body, first, records)
+        for offset_delta, (partition, row) in enumerate(zip(partitions, committed, strict=True), first):
+            _encode_commit(body, offset_delta, group_id, topic, partition, row)
         return
     key, sample = offset_key(group_id, topic, partitions[0]), CommittedOffset._make(committed[0])
     differences = [
@@ -72,6 +83,26 @@ def encode_commits(body: bytearray, first: int, group_id: str, new: NewOffsets, 
     if sample.expire_timestamp_ms < 0 and epochs.count(epochs[0]) < count:
         differences.append(Difference.of(epochs, "i", LEADER_EPOCH_AT, in_value=True))
     encode_alike(body, first, count, key, offset_value(sample), differences)
+
+
+def _encode_commit(body: bytearray, offset_delta: int, group_id: str, topic: str, partition: int, row: Row) -> None:
+    offset, leader_epoch, metadata, time_ms, expire_ms, _ = row
+    if metadata or expire_ms >= 0:
+        value = offset_value(CommittedOffset._make(row))
+        encode_keyed(body, offset_delta, [(offset_key(group_id, topic, partition), value)])
+        return
+    prepared, value_at = _prepared(group_id, topic, partition)
+    value_at += encode_prepared(body, offset_delta, prepared)
+    _OFFSET_AND_EPOCH.pack_into(body, value_at + OFFSET_AT, offset, leader_epoch)
+    _TIME.pack_into(body, value_at + TIME_AT, time_ms)
+
+
+@lru_cache(maxsize=RECORDS_KEPT)
+def _prepared(group_id: str, topic: str, partition: int) -> tuple[bytes, int]:
+    """The record of a commit without metadata behind its offset delta, and where its value begins in that."""
+    value = offset_value(SAMPLE)
+    prepared = prepare_keyed(offset_key(group_id, topic, partition), value)
+    return prepared, len(prepared) - len(value) - 1
 
 
 def _differ_by_place_only(new: NewOffsets) -> bool:

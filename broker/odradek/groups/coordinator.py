@@ -70,7 +70,8 @@ class GroupCoordinator(StreamsMembership):
         group = shard.groups.get(group_id)
         if isinstance(group, Group):
             group.check_commit(member_id, instance_id, generation, trio.current_time())
-            self._schedule(group)
+            if generation >= 0:
+                self._schedule(group)
         elif isinstance(group, ShareGroup):
             raise _not_a_consumer_group(group_id)
         elif group is not None:

@@ -39,6 +39,8 @@ __all__ = [
     "build_batch",
     "encode_alike",
     "encode_keyed",
+    "encode_prepared",
+    "prepare_keyed",
     "recompress",
     "wrap_keyed",
 ]
@@ -143,6 +145,22 @@ def encode_keyed(body: bytearray, first: int, records: Iterable[tuple[bytes, byt
     """
     for offset_delta, (key, value) in enumerate(records, first):
         _append_record(body, key, value, NO_HEADERS, 0, offset_delta)
+
+
+def prepare_keyed(key: bytes, value: bytes) -> bytes:
+    """What a record of `encode_keyed` has behind its offset delta: key, value, and one byte for no headers."""
+    return b"".join((_VARINTS[len(key)], key, _VARINTS[len(value)], value, _VARINTS[0]))
+
+
+def encode_prepared(body: bytearray, offset_delta: int, prepared: bytes) -> int:
+    """Append one record, as `encode_keyed` does, of what `prepare_keyed` gave; where that begins now."""
+    delta = _VARINTS[offset_delta]
+    body += _VARINTS[2 + len(delta) + len(prepared)]
+    body += b"\x00\x00"
+    body += delta
+    start = len(body)
+    body += prepared
+    return start
 
 
 def encode_alike(

@@ -1,0 +1,52 @@
+"""Commits as records. Invariant: however they are written, they are the records of the commits one by one."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from odradek.groups.commits import NOW, NewOffsets, encode_commits
+from odradek.groups.offsets import CommittedOffset
+from odradek.groups.records import offset_key, offset_value
+from odradek_protocol.records.build import encode_keyed
+
+NOW_MS = 1_700_000_000_000
+counts = st.integers(1, 6) | st.sampled_from([70, 300])
+offsets = st.integers(-1, 1 << 40)
+
+
+@st.composite
+def commits(draw: st.DrawFn) -> NewOffsets:
+    """With values of which all, some or none are alike."""
+    count = draw(counts)
+
+    def column(values: st.SearchStrategy[object]) -> list[object]:
+        some = draw(st.lists(values, min_size=1, max_size=3))
+        return [some[row % len(some)] for row in range(count)]
+
+    apart = draw(st.sampled_from([1, 300]))
+    partitions = [row * apart for row in range(count)]
+    first, step = draw(offsets), draw(st.integers(0, 1000))
+    return NewOffsets(
+        draw(st.text(min_size=1, max_size=9)),
+        partitions,
+        draw(st.sampled_from([[first + step * row for row in range(count)], column(offsets)])),
+        column(st.integers(-1, 1 << 20)),
+        column(st.sampled_from([NOW, 5, NOW_MS])),
+        column(st.text(max_size=3)),
+    )
+
+
+@given(commits(), st.integers(0, 200), st.sampled_from([-1, NOW_MS + 1]), st.integers(0, 1 << 40))
+@settings(deadline=None)
+def test_commits_are_written_as_one_by_one(new: NewOffsets, first: int, expire_ms: int, record_offset: int) -> None:
+    rows = new.committed(NOW_MS, expire_ms, record_offset)
+    committed = [CommittedOffset._make(row) for row in rows]
+    assert [each.record_offset for each in committed] == list(range(record_offset, record_offset + len(rows)))
+    assert [each.commit_timestamp_ms for each in committed] == [
+        NOW_MS if time == NOW else time for time in new.timestamps_ms
+    ]
+    assert [each.leader_epoch for each in committed] == list(new.leader_epochs)
+    written, one_by_one = bytearray(), bytearray()
+    encode_commits(written, first, "group", new, rows)
+    keys = [offset_key("group", new.topic, partition) for partition in new.partitions]
+    encode_keyed(one_by_one, first, list(zip(keys, map(offset_value, committed), strict=True)))
+    assert written == one_by_one

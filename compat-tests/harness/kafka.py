@@ -19,6 +19,14 @@ _START_TIMEOUT_S = 90
 _STOP_TIMEOUT_S = 60
 # Quick to start and small: these brokers live for one run of the tests.
 _JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+# What Kafka 3 and ZooKeeper complain of goes to their stderr.
+_LOG4J = """\
+log4j.rootLogger=WARN, stderr
+log4j.appender.stderr=org.apache.log4j.ConsoleAppender
+log4j.appender.stderr.target=System.err
+log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
+log4j.appender.stderr.layout.ConversionPattern=%p %c: %m%n
+"""
 
 # One node can hold one replica; groups start without the wait that production wants.
 _SINGLE_NODE = {
@@ -41,12 +49,13 @@ class _Kafka(Target):
         self._classpath = f"{jars(self.name)}/*"
         self._port = free_port()
         self.bootstrap = f"127.0.0.1:{self._port}"
+        self._options: list[str] = []
 
     def log_folder(self) -> Path:
         return self._data
 
     def _java(self, main: str, *arguments: str | Path) -> list[str | Path]:
-        return [require_program("java"), *_JVM, "-cp", self._classpath, main, *arguments]
+        return [require_program("java"), *_JVM, *self._options, "-cp", self._classpath, main, *arguments]
 
     def _write_properties(self, name: str, properties: Mapping[str, str]) -> Path:
         path = self._folder / name
@@ -103,6 +112,9 @@ class ZooKeeperKafka(_Kafka):
 
     def __init__(self, folder: Path, data: Path | None = None, znodes: str = "") -> None:
         super().__init__(KAFKA_3, folder, data)
+        log4j = folder / "log4j.properties"
+        log4j.write_text(_LOG4J)
+        self._options.append(f"-Dlog4j.configuration=file:{log4j}")
         zookeeper_port = free_port()
         zookeeper_properties = self._write_properties(
             "zookeeper.properties",
@@ -118,6 +130,7 @@ class ZooKeeperKafka(_Kafka):
             {
                 "broker.id": "1",
                 "zookeeper.connect": f"127.0.0.1:{zookeeper_port}",
+                "zookeeper.connection.timeout.ms": str(_START_TIMEOUT_S * 1000),
                 "listeners": f"PLAINTEXT://{self.bootstrap}",
                 "log.dirs": str(self._data),
                 **_SINGLE_NODE,

@@ -9,7 +9,7 @@ import tomllib
 from typing import TYPE_CHECKING
 
 from harness.agent import Driver
-from harness.cache import provide, require_program
+from harness.cache import provide, require_program, unavailable
 from harness.features import CLIENTS
 from harness.versions import RUST
 
@@ -23,6 +23,9 @@ _COMPILE_TIMEOUT_S = 600
 def rust_driver(client: str) -> Driver:
     """Return the driver in `clients/<client>`, compiled the first time and when a source or the compiler changes."""
     cargo = require_program("cargo")
+    version = subprocess.run([cargo, "--version"], check=False, capture_output=True, text=True)
+    if version.returncode != 0:
+        unavailable(f"cargo does not run: {version.stderr.splitlines()[:1]}")
     crate = CLIENTS / client
     _check_pins(crate)
 
@@ -36,9 +39,8 @@ def rust_driver(client: str) -> Driver:
                 raise RuntimeError(f"{client} does not compile\n{compiled.stderr}")
             shutil.move(f"{target}/debug/driver", folder)
 
-    compiler = subprocess.run([cargo, "--version"], check=True, capture_output=True, text=True).stdout
     sources = [crate / "Cargo.toml", crate / "Cargo.lock", *sorted((crate / "src").glob("*.rs"))]
-    inputs = [compiler, *(source.read_text() for source in sources)]
+    inputs = [version.stdout, *(source.read_text() for source in sources)]
     return Driver([provide(f"rust-{client}", inputs, build) / "driver"])
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import secrets
 import socket
 import struct
 import time
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.cache import unavailable
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from harness.process import Child
 
 
@@ -68,11 +69,22 @@ class External(Target):
         pass
 
 
+def _ports_for_servers() -> range:
+    """Those below the ports that the system gives to connections; Linux tells where they begin."""
+    return range(10_000, int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]))
+
+
 def free_port() -> int:
-    """Return a TCP port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a TCP port that nobody listens on now.
+
+    It is not one of those that the system gives to whoever asks for any, so that no connection has it when the broker
+    comes to listen.
+    """
+    while True:
+        port = secrets.choice(_ports_for_servers())
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def wait_until_serving(child: Child, port: int, within_s: float) -> None:

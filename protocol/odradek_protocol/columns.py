@@ -43,10 +43,6 @@ class Columns(Sequence[T], Generic[T]):
         self._count = count
         self._values = values
 
-    def column(self, name: str) -> Sequence[Any]:
-        """The values of a field."""
-        return self._values[name]
-
     def find(self, name: str) -> Sequence[Any] | None:
         """The values of a field; None where the struct has no such field."""
         return self._values.get(name)
@@ -144,7 +140,7 @@ class Layout:
         width = len(names)
         values: list[Any] = [None] * (width * count)
         for field, name in enumerate(names):
-            values[field::width] = columns.column(name)
+            values[field::width] = column(columns, name)
         if count <= ROWS_AT_ONCE:
             return _rows(codes, count).pack(*values)
         blocks = (values[start : start + width * ROWS_AT_ONCE] for start in range(0, len(values), width * ROWS_AT_ONCE))

@@ -89,7 +89,7 @@ class CommitReplies(Generic[R]):
             metadata,
         ]
         if len(stored) < len(indexes):
-            columns = [[column[row] for row in stored] for column in columns]
+            columns = [[values[row] for row in stored] for values in columns]
         if stored:
             self.offsets.append(NewOffsets(topic, *columns))
 

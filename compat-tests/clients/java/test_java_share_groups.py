@@ -190,7 +190,7 @@ class TestDeliveries:
 
     def test_a_lock_is_renewed(self, client: Agent, name: str) -> None:
         """It outlasts a lock of another group, as long and begun later, that nobody renews."""
-        lock = {"share_record_lock_duration_ms": "4000"}
+        lock = {"share_record_lock_duration_ms": "10000"}
         group, control = Group(client, name, **lock), Group(client, f"{name}-control", **lock)
         group.join("other", explicit=True)
         assert group.only_new_ones_come("other")

@@ -171,19 +171,17 @@ def encode_alike(
     They are laid out as copies of that one, into which the differences are put by column: the work is that of one
     record and of a slice for each byte that differs.
     """
+    prepared = prepare_keyed(key, value)
     start = 0
     while start < count:
         width = varint_size(first + start)
         stop = min(count, _DELTAS_END[width - 1] - first)
-        head = bytes(2 + width) + _VARINTS[len(key)]
-        middle = _VARINTS[len(value)]
-        size = len(head) + len(key) + len(middle) + len(value) + 1
-        length = _VARINTS[size]
-        rows = bytearray(b"".join((length, head, key, middle, value, b"\x00"))) * (stop - start)
-        size += len(length)
-        key_at = len(length) + len(head)
-        value_at = key_at + len(key) + len(middle)
-        _put_column(rows, size, len(length) + 2, _deltas(first + start, first + stop), width, width)
+        row = bytearray()
+        prepared_at = encode_prepared(row, first + start, prepared)
+        size = len(row)
+        rows = row * (stop - start)
+        key_at, value_at = prepared_at + len(_VARINTS[len(key)]), size - len(value) - 1
+        _put_column(rows, size, prepared_at - width, _deltas(first + start, first + stop), width, width)
         for in_value, position, column, differing in differences:
             each = len(column) // count
             part = column[start * each : stop * each]

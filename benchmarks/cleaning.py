@@ -9,7 +9,7 @@ from benchmarks import frames
 from benchmarks.brokers import Broker
 from benchmarks.client import Client
 from benchmarks.load import Requests, drive, produce_check
-from benchmarks.rows import ACKS_ALL, Figures, Row, percentiles, temporary_topic
+from benchmarks.rows import ACKS_ALL, Figures, Row, fill, percentiles, temporary_topic
 
 WITHIN_S = 120.0
 PROBES = 100
@@ -40,12 +40,8 @@ class Compaction(Row):
             "min.cleanable.dirty.ratio": NEVER,
         }
         with temporary_topic(broker, settings=settings) as topic, temporary_topic(broker) as other:
-            made = [
-                frames.produce(topic, [0], frames.make_keyed_batch(number * count, count, self.record_bytes), 1)
-                for number in range(distinct)
-            ]
-            filling = itertools.chain.from_iterable(itertools.repeat(made, self.repetitions))
-            drive([Requests(broker.port, filling, 5, produce_check(topic))])
+            batches = [frames.make_keyed_batch(number * count, count, self.record_bytes) for number in range(distinct)]
+            fill(broker, topic, batches, repetitions=self.repetitions)
             folder = broker.data / f"{topic}-0"
             segments = sorted(folder.glob("*.log"))
             size = sum(path.stat().st_size for path in segments[:-1])

@@ -21,7 +21,7 @@ from benchmarks.load import (
     paced,
     produce_check,
 )
-from benchmarks.rows import ACKS_ALL, Figures, Row, cost_of, percentiles, temporary_topic
+from benchmarks.rows import ACKS_ALL, Figures, Row, cost_of, fill, percentiles, temporary_topic
 
 LATEST = -1
 EARLIEST = -2
@@ -48,8 +48,7 @@ class SparkReads(Row):
         rounds = int(self.requests * share) // (3 * self.connections)
         batch = frames.make_batch(self.records, self.record_bytes)
         with temporary_topic(broker) as topic:
-            filling = itertools.repeat(frames.produce(topic, [0], batch, 1), self.batches)
-            drive([Requests(broker.port, filling, 5, produce_check(topic))])
+            fill(broker, topic, [batch], repetitions=self.batches)
             check = list_offsets_check(topic, 1)
             exchanges = [
                 Requests(
@@ -156,8 +155,7 @@ class BesideSlow(Row):
         batch = frames.make_batch(count, self.record_bytes)
         passes = max(int(self.passes * share), 1)
         with temporary_topic(broker) as topic, ExitStack() as stack:
-            filling = itertools.repeat(frames.produce(topic, [0], batch, 1), self.batches)
-            drive([Requests(broker.port, filling, 5, produce_check(topic))])
+            fill(broker, topic, [batch], repetitions=self.batches)
             asked = frames.fetch(topic, [0], partition_max_bytes=SLOW_BYTES) * SLOW_FETCHES
             for _ in range(self.slow):
                 stack.enter_context(connect(broker.port)).sendall(asked)

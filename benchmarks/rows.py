@@ -5,11 +5,12 @@ of groups in `groups`, `rebalances` and `share`, of compaction in `cleaning`.
 """
 
 import itertools
+import os
 import statistics
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +64,17 @@ def temporary_topic(
     finally:
         with Client(broker.port) as client:
             client.delete_topic(name)
+
+
+def fill(broker: Broker, topic: str, batches: Iterable[bytes], partitions: int = 1, repetitions: int = 1) -> None:
+    """Write each batch to each partition, all of them `repetitions` times; what is written is to be read afterwards.
+
+    It is on the disk then: writing back what a quick broker has just made would hold up those who read it.
+    """
+    made = [frames.produce(topic, [index], batch, 1) for batch in batches for index in range(partitions)]
+    filling = itertools.chain.from_iterable(itertools.repeat(made, repetitions))
+    drive([Requests(broker.port, filling, 5, produce_check(topic))])
+    os.sync()
 
 
 def cost_of(unit: str, count: int, seconds: float, cpu_s: float) -> Figures:
@@ -151,9 +163,7 @@ class Fetch(Row):
         batch = frames.make_batch(count, self.record_bytes, self.codec)
         passes = max(int(self.passes * share), 1)
         with temporary_topic(broker, self.partitions) as topic:
-            made = [frames.produce(topic, [index], batch, 1) for index in range(self.partitions)]
-            filling = itertools.chain.from_iterable(itertools.repeat(made, self.batches))
-            drive([Requests(broker.port, filling, 5, produce_check(topic))])
+            fill(broker, topic, [batch], self.partitions, self.batches)
             consumers = [
                 Consumer(
                     broker.port,
@@ -271,9 +281,7 @@ class ClientConsume(Row):
         batch = frames.make_batch(count, self.record_bytes)
         records = batches * self.partitions * count
         with temporary_topic(broker, self.partitions) as topic:
-            made = [frames.produce(topic, [index], batch, 1) for index in range(self.partitions)]
-            filling = itertools.chain.from_iterable(itertools.repeat(made, batches))
-            drive([Requests(broker.port, filling, 5, produce_check(topic))])
+            fill(broker, topic, [batch], self.partitions, batches)
             cpu_s = broker.cpu_s()
             per_s = self.consume(broker.address, topic, records)
             cpu_s = broker.cpu_s() - cpu_s

@@ -10,8 +10,8 @@ from typing import Any
 from benchmarks import frames
 from benchmarks.brokers import Broker
 from benchmarks.client import Client
-from benchmarks.load import Requests, connect, drive, produce_check
-from benchmarks.rows import Figures, Row, cost_of, temporary_topic
+from benchmarks.load import connect, drive
+from benchmarks.rows import Figures, Row, cost_of, fill, temporary_topic
 from odradek_protocol.connection import ClientConnection
 from odradek_protocol.errors import Error
 from odradek_protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -62,9 +62,7 @@ class ShareReads(Row):
         batch = frames.make_batch(count, self.record_bytes)
         records = batches * self.partitions * count
         with temporary_topic(broker, self.partitions) as topic, Client(broker.port) as client:
-            made = [frames.produce(topic, [index], batch, 1) for index in range(self.partitions)]
-            filling = itertools.chain.from_iterable(itertools.repeat(made, batches))
-            drive([Requests(broker.port, filling, 5, produce_check(topic))])
+            fill(broker, topic, [batch], self.partitions, batches)
             group = f"benchmark-share-{next(_numbers):06}"
             client.alter_group(group, "share.auto.offset.reset", "earliest")
             member_ids = [str(uuid.uuid4()) for _ in range(self.consumers)]

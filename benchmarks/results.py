@@ -50,7 +50,7 @@ METRICS = {
     "records_per_s": Metric("records/s", 1.0, higher_is_better=True),
     "transactions_per_s": Metric("transactions/s", 1.0, higher_is_better=True),
     "requests_per_s": Metric("requests/s", 1.0, higher_is_better=True),
-    "mb_per_s": Metric("MB/s", 0.2, higher_is_better=True),
+    "mb_per_s": Metric("MB/s", 1.0, higher_is_better=True),
     "rebalance_ms": Metric("rebalance, ms", 1.0),
     "average_ms": Metric("average, ms", 1.0),
     "p50_ms": Metric("p50, ms", 1.0),

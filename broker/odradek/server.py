@@ -39,11 +39,6 @@ GRACE_S = 2.0
 OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """Errors of `accept` that pass when other connections end."""
 
-SEND_BUFFER_BYTES = 512 * 1024
-"""How much of a reply is on its way at a time. What the system makes of it by itself is megabytes, which leave the
-processor's caches before the client reads them; with less there are more rounds for a large reply.
-"""
-
 WITHIN_A_HOST = b"reno"
 """The congestion control of connections that never leave this host (tcp(7), TCP_CONGESTION): every kernel has it, and
 nothing gets lost there that it would have to react to. Where the system's own is one that paces, as BBR does, a timer
@@ -188,17 +183,15 @@ class Server:
     def _size_buffers(self, client: socket.socket) -> None:
         """Give the socket the buffers that the configuration names.
 
-        Unless it does, the system sizes the receive buffer as it goes: Kafka's 100 KiB would switch that off.
+        Unless it does, the system sizes both as it goes: Kafka's 100 KiB would switch that off.
         """
         config = self._node.config
-        named = config.static
         sizes = (
-            (socket.SO_SNDBUF, "socket.send.buffer.bytes", config.socket_send_buffer_bytes, SEND_BUFFER_BYTES),
-            (socket.SO_RCVBUF, "socket.receive.buffer.bytes", config.socket_receive_buffer_bytes, 0),
+            (socket.SO_SNDBUF, "socket.send.buffer.bytes", config.socket_send_buffer_bytes),
+            (socket.SO_RCVBUF, "socket.receive.buffer.bytes", config.socket_receive_buffer_bytes),
         )
-        for option, key, configured, usual in sizes:
-            size = configured if key in named else usual
-            if size > 0:
+        for option, key, size in sizes:
+            if key in config.static and size > 0:
                 client.setsockopt(socket.SOL_SOCKET, option, size)
 
     def _admit(self, host: str) -> bool:

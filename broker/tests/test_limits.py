@@ -1,5 +1,6 @@
 """What a broker allows: connections, memory, idle time, open files; each limit on both of its sides."""
 
+import random
 import resource
 import socket
 from collections.abc import Iterator
@@ -7,7 +8,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from support.batches import batch
 from support.process import broker_process
+from support.records import read_values
 from support.wire import WireClient
 
 from odradek.testing import Broker
@@ -126,3 +129,13 @@ def test_running_out_of_file_descriptors_passes(tmp_path: Path) -> None:
             assert client.call(ASKED, 3).error_code == 0
         assert broker.stop() == 0
         assert "Traceback" not in broker.errors()
+
+
+def test_buffers_smaller_than_what_goes_through_them() -> None:
+    """A request comes, and a reply leaves, in as many pieces as the sockets take."""
+    small = {"socket.send.buffer.bytes": "16384", "socket.receive.buffer.bytes": "65536"}
+    value = random.Random(1).randbytes(900_000)
+    with Broker(small) as broker, WireClient(broker.port) as client:
+        client.create_topic("t")
+        assert client.produce("t", batch(value)).error_code == 0
+        assert read_values(client, "t") == [value]

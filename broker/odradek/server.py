@@ -27,6 +27,7 @@ from odradek.workers import Workers
 from odradek_protocol.connection import Buffers
 
 if TYPE_CHECKING:
+    from odradek.config import BrokerConfig
     from odradek.node import Node
 
 __all__ = ["WITHIN_A_HOST", "Connection", "Server", "open_listener"]
@@ -49,8 +50,11 @@ ACCEPT_PAUSE_S = 0.1
 """How long to leave the queue of connections alone when there are no file descriptors for them."""
 
 
-def open_listener(listener: Listener, backlog: int) -> socket.socket:
-    """A socket that listens, with `backlog` connections that may wait to be accepted.
+def open_listener(listener: Listener, config: "BrokerConfig") -> socket.socket:
+    """A socket that listens. Connections take its options over as they are made.
+
+    Buffers have the sizes that the configuration names. Unless it does, the system sizes both as it goes: Kafka's
+    100 KiB would switch that off.
 
     Raises OSError when the address cannot be bound, with the listener in its text.
     """
@@ -59,11 +63,17 @@ def open_listener(listener: Listener, backlog: int) -> socket.socket:
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((listener.host, listener.port))
+        for option, key, size in (
+            (socket.SO_SNDBUF, "socket.send.buffer.bytes", config.socket_send_buffer_bytes),
+            (socket.SO_RCVBUF, "socket.receive.buffer.bytes", config.socket_receive_buffer_bytes),
+        ):
+            if key in config.static and size > 0:
+                sock.setsockopt(socket.SOL_SOCKET, option, size)
         if ip_address(sock.getsockname()[0]).is_loopback:
-            # Connections take it over as they are made: once one is paced, it stays so.
+            # It is too late on a connection: once one is paced, it stays so.
             with suppress(OSError):  # not every system lets everybody choose
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, WITHIN_A_HOST)
-        sock.listen(max(backlog, 1))
+        sock.listen(max(config.socket_listen_backlog_size, 1))
         sock.setblocking(False)
     except OSError as error:
         sock.close()
@@ -100,7 +110,7 @@ class Server:
         """
         config = self._node.config
         for listener in config.listeners:
-            self._sockets.append((listener, open_listener(listener, config.socket_listen_backlog_size)))
+            self._sockets.append((listener, open_listener(listener, config)))
         return [(listener, *sock.getsockname()[:2]) for listener, sock in self._sockets]
 
     async def serve(self) -> None:
@@ -171,7 +181,6 @@ class Server:
                 continue
             client.setblocking(False)
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._size_buffers(client)
             connection = Connection(listener.name, client.getsockname()[:2], f"/{address[0]}")
             channel = Channel(
                 self._node, self._poller, self._memory, connection, client, workers=workers, ended=self._forget
@@ -179,20 +188,6 @@ class Server:
             self._channels.add(channel)
             self._per_address[connection.peer] += 1
             channel.park()
-
-    def _size_buffers(self, client: socket.socket) -> None:
-        """Give the socket the buffers that the configuration names.
-
-        Unless it does, the system sizes both as it goes: Kafka's 100 KiB would switch that off.
-        """
-        config = self._node.config
-        sizes = (
-            (socket.SO_SNDBUF, "socket.send.buffer.bytes", config.socket_send_buffer_bytes),
-            (socket.SO_RCVBUF, "socket.receive.buffer.bytes", config.socket_receive_buffer_bytes),
-        )
-        for option, key, size in sizes:
-            if key in config.static and size > 0:
-                client.setsockopt(socket.SOL_SOCKET, option, size)
 
     def _admit(self, host: str) -> bool:
         config = self._node.config

@@ -122,6 +122,8 @@ class TestFetch:
         wire.fill(name, 1)
         fetch(wire, name, 1, MaxWaitMs=200, MinBytes=1)
         fetch(wire, name, 0, MaxWaitMs=200, MinBytes=100_000)
+        # A limit that cuts a batch off is as good as what it cuts: nobody waits for more.
+        fetch(wire, name, 0, MaxWaitMs=60_000, MinBytes=10, limit=10)
         with wire.other_connection() as other:
             partition = {"Partition": 0, "FetchOffset": 1, "PartitionMaxBytes": 1000}
             other.send("Fetch", 4, MaxWaitMs=10_000, MinBytes=1, Topics=[{"Topic": name, "Partitions": [partition]}])

@@ -77,6 +77,9 @@ class Turn(Enum):
     """The client closed the connection, or the broker stops."""
 
 
+ANSWERED = Turn.ANSWERED
+"""How most turns end; it is looked up for each."""
+
 PARKED = frozenset({Turn.ANSWERED, Turn.POSTPONED, Turn.SENDING})
 """After these the connection is the poller's."""
 
@@ -247,8 +250,10 @@ class Channel:
             turn = self._serve(receive=True, sends=False, turns=turns) if unsent is None else self._send_on(unsent)
         except Exception as error:  # noqa: BLE001 - closes the connection, and is logged
             turn = error
-        if self._replies and turn is Turn.ANSWERED:
-            self._poller.send_soon(self)
+        if turn is ANSWERED:
+            if self._replies:
+                self._poller.send_soon(self)
+            return False
         return self._go_on(turn)
 
     def send_replies(self) -> None:
@@ -258,7 +263,7 @@ class Channel:
         turn: Turn | Wait | Exception
         try:
             unsent = self._send()
-            turn = Turn.ANSWERED if unsent is None else self._send_later(unsent)
+            turn = ANSWERED if unsent is None else self._send_later(unsent)
         except Exception as error:  # noqa: BLE001 - closes the connection, and is logged
             turn = error
         self._go_on(turn)
@@ -292,7 +297,7 @@ class Channel:
 
     def _go_on(self, turn: "Turn | Wait | Exception") -> bool:
         """Do as a turn ended: what has to be awaited is for a task; whether there may be more to do at once."""
-        if turn is Turn.ANSWERED or turn in PARKED:
+        if turn in PARKED:
             return False
         if turn is Turn.MORE:
             return True
@@ -381,7 +386,7 @@ class Channel:
     def _answered(self) -> Turn:
         self._frames.release()
         self._memory.given_back()
-        return Turn.ANSWERED
+        return ANSWERED
 
     def _answer(self, request: Request[Any]) -> "Turn | Wait | None":
         """Answer a request; where that has to wait for something, give how, and what is to be awaited."""

@@ -29,9 +29,6 @@ FINAL_EPOCH = -1
 EVICTION_MS = 120_000
 """Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS: how long a session is safe from others."""
 
-_NOT_TOLD = -2
-"""An offset that no reply ever told."""
-
 
 class FetchTarget:
     """One partition of a fetch: where to read, how much, and (in a session) what the last reply told."""
@@ -43,9 +40,7 @@ class FetchTarget:
         "last_fetched_epoch",
         "max_bytes",
         "served_topic",
-        "told_high_watermark",
-        "told_last_stable_offset",
-        "told_log_start_offset",
+        "told",
         "topic",
         "topic_id",
     )
@@ -56,8 +51,12 @@ class FetchTarget:
         self.index = asked.partition
         self.served_topic = ""
         """The name of the topic that was last read by its id."""
-        self.update(asked)
-        self.told_high_watermark = self.told_last_stable_offset = self.told_log_start_offset = _NOT_TOLD
+        self.told: tuple[int, int, int] | None = None
+        """High watermark, last stable offset and log start offset of the last reply that had no error."""
+        self.fetch_offset = asked.fetch_offset
+        self.max_bytes = asked.partition_max_bytes
+        self.current_leader_epoch = asked.current_leader_epoch
+        self.last_fetched_epoch = asked.last_fetched_epoch
 
     def update(self, asked: FetchPartition) -> None:
         """Take over what a request says of the partition."""
@@ -68,21 +67,16 @@ class FetchTarget:
 
     def must_tell(self, data: PartitionData) -> bool:
         """Whether a reply to an incremental fetch has to name the partition; remembers what is told."""
-        changed = (
-            bool(data.records)
-            or data.high_watermark != self.told_high_watermark
-            or data.last_stable_offset != self.told_last_stable_offset
-            or data.log_start_offset != self.told_log_start_offset
+        if data.error_code:
+            self.told = None
+            return True
+        told, self.told = self.told, (data.high_watermark, data.last_stable_offset, data.log_start_offset)
+        return (
+            told != self.told
+            or bool(data.records)
             or data.preferred_read_replica != -1
             or data.diverging_epoch.epoch != -1
         )
-        if data.error_code:
-            self.told_high_watermark = _NOT_TOLD
-            return True
-        self.told_high_watermark = data.high_watermark
-        self.told_last_stable_offset = data.last_stable_offset
-        self.told_log_start_offset = data.log_start_offset
-        return changed
 
 
 class FetchSession:

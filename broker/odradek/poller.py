@@ -57,6 +57,7 @@ class Poller(trio.abc.Instrument):
         """Connections that have replies to be sent."""
         self._trio_fd = _trio_epoll_fd()
         self._trio_token = trio.lowlevel.current_trio_token()
+        self._now = trio.lowlevel.current_clock().current_time
         self._task_can_run = False
         self._woken: list[Channel] = []
         self._deadlines: Deadlines[Channel] = Deadlines()
@@ -123,6 +124,7 @@ class Poller(trio.abc.Instrument):
                 with trio.CancelScope(deadline=self._deadlines.next) as self._sleep:
                     await trio.lowlevel.wait_readable(self._epoll.fileno())
             self._serve(0)
+            self._look_again(self._deadlines.pop_due(self._now()))
             await trio.lowlevel.checkpoint()
 
     def task_scheduled(self, task: trio.lowlevel.Task) -> None:  # noqa: ARG002 - trio's signature
@@ -133,14 +135,18 @@ class Poller(trio.abc.Instrument):
         """trio tells that it has nothing to do for `timeout` seconds; 0 where it only looks what has come."""
         if timeout <= 0:
             self._serve(0)
+            self._look_again(self._deadlines.pop_due(self._now()))
             return
         self._task_can_run = False
-        now = trio.current_time()
+        now = self._now()
         end = now + min(timeout, LONGEST_SLEEP_S)
         while now < end and not self._task_can_run:
-            if self._serve(max(min(end, self._deadlines.next) - now, 0)):
+            due = self._deadlines.next
+            if self._serve(max(min(end, due) - now, 0)):
                 return
-            now = trio.current_time()
+            now = self._now()
+            if due <= now:
+                self._look_again(self._deadlines.pop_due(now))
         # trio has settled how long it sleeps after this; a call of its own ends that.
         self._trio_token.run_sync_soon(_nothing, idempotent=True)
 
@@ -166,7 +172,9 @@ class Poller(trio.abc.Instrument):
             self._send()
         if unfinished:
             self._go_on(unfinished, beside_others=bool(ready))
-        self._look_again()
+        if self._woken:
+            woken, self._woken = self._woken, []
+            self._look_again(woken)
         return trios_turn
 
     def _go_on(self, unfinished: "list[Channel]", *, beside_others: bool) -> None:
@@ -189,12 +197,9 @@ class Poller(trio.abc.Instrument):
             channel.send_replies()
         self._answered.clear()
 
-    def _look_again(self) -> None:
+    def _look_again(self, channels: "list[Channel]") -> None:
         """Let those look for their answers who were woken, or whose time is over."""
-        woken, self._woken = self._woken, []
-        if self._deadlines.next <= (now := trio.current_time()):
-            woken += self._deadlines.pop_due(now)
-        for channel in dict.fromkeys(woken):
+        for channel in dict.fromkeys(channels):
             if channel.look_again():
                 self._unfinished.append(channel)
 

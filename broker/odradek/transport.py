@@ -6,10 +6,10 @@ await. trio's own streams pass a checkpoint at each call, which costs more than 
 Frames leave in parts: neighbouring bytes in one `send`, and slices of a log straight from its file by `sendfile`.
 """
 
-import errno
 import os
 import socket
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 
 import trio
 
@@ -21,8 +21,6 @@ __all__ = ["Outgoing"]
 COPY_BELOW = 32 * 1024
 """Slices smaller than this are read and sent with their neighbours: one call less than sendfile between two sends."""
 
-COLD_PROBE = bytearray(1)
-
 Piece = bytes | LogSlice
 
 
@@ -31,7 +29,7 @@ class Outgoing:
 
     __slots__ = ("_pieces", "_sent", "_sock", "_warm", "is_cold")
 
-    def __init__(self, sock: socket.socket, parts: Iterable[Part]) -> None:
+    def __init__(self, sock: socket.socket, parts: Sequence[Part]) -> None:
         """Raises OSError when a small slice cannot be read from its file."""
         self._sock = sock
         self._pieces = _gathered(parts)
@@ -70,7 +68,7 @@ class Outgoing:
         """Send all of a slice; False when the file is not in memory, BlockingIOError when the socket is full."""
         file = piece.file.fd
         if not self._warm:
-            self._warm = _is_warm(file, piece.position + self._sent)
+            self._warm = piece.is_in_memory(self._sent) if piece.in_memory is None else piece.in_memory
             if not self._warm:
                 self.is_cold = True
                 return False
@@ -102,35 +100,23 @@ class Outgoing:
         self.is_cold, self._warm = False, True
 
 
-def _gathered(parts: Iterable[Part]) -> list[Piece]:
+def _gathered(parts: Sequence[Part]) -> list[Piece]:
     """The parts with neighbouring bytes and small slices joined."""
     pieces: list[Piece] = []
-    waiting: list[bytes | bytearray | memoryview] = []
-    for part in parts:
-        if not isinstance(part, LogSlice):
-            waiting.append(part)  # type: ignore[arg-type]  # the only Records there are is LogSlice
-        elif part.size < COPY_BELOW:
-            waiting.append(part.read_bytes())
-        else:
-            if waiting:
-                pieces.append(b"".join(waiting))
-                waiting.clear()
-            pieces.append(part)
-    if waiting:
-        pieces.append(b"".join(waiting))
+    small: list[Any] = []
+    start = 0
+    for number, part in enumerate(parts):
+        if type(part) is LogSlice:
+            small += parts[start:number]
+            start = number + 1
+            if part.size < COPY_BELOW:
+                small.append(part.read_bytes())
+            else:
+                if small:
+                    pieces.append(b"".join(small))
+                    small = []
+                pieces.append(part)
+    small += parts[start:]
+    if small:
+        pieces.append(b"".join(small))
     return pieces
-
-
-def _is_warm(file: int, position: int) -> bool:
-    """Whether the page cache holds the byte at `position`, so that reading from there does not wait for the disk.
-
-    A file system that cannot tell, as one in memory, is taken for warm.
-    """
-    try:
-        os.preadv(file, [COLD_PROBE], position, os.RWF_NOWAIT)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        if error.errno != errno.EOPNOTSUPP:
-            raise
-    return True

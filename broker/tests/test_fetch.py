@@ -1,12 +1,14 @@
 """Fetch over the wire: what is read, how much, how long it waits, and what sessions leave out."""
 
 import itertools
+import os
 from typing import Any
 
 import pytest
 from support.batches import batch
 from support.wire import WireClient, fetch_request, produce_request
 
+from odradek.log.files import Files
 from odradek.testing import Broker
 from odradek_protocol.errors import Error
 from odradek_protocol.messages.delete_records import (
@@ -112,6 +114,32 @@ def test_t38_out_of_range(client: WireClient, filled: str) -> None:
     assert (head(data), offsets(data.records)) == ((0, 7, 7, 4), [(3, 2), (5, 1), (6, 1)])
 
 
+def test_what_is_not_in_memory_is_read_ahead_of_its_sending(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing_is_in_memory(*_: object) -> None:
+        return None
+
+    ahead: list[int] = []
+    advise = os.posix_fadvise
+
+    def note(fd: int, start: int, size: int, advice: int) -> None:
+        ahead.append(size)
+        advise(fd, start, size, advice)
+
+    monkeypatch.setattr(Files, "peek", staticmethod(nothing_is_in_memory))
+    monkeypatch.setattr(os, "posix_fadvise", note)
+    batches = [batch(bytes([number]) * 40_000) for number in range(4)]
+    with Broker() as broker, WireClient(broker.port) as client:
+        client.create_topic("cold")
+        for one in batches:
+            client.produce("cold", one)
+        size = len(batches[0])
+        for limit, number in ((2 * size, 2), (1 << 20, 4)):
+            records = client.fetch("cold", 0, partition_max_bytes=limit).records
+            assert offsets(records) == [(offset, 1) for offset in range(number)]
+            assert records[-30_000:] == batches[number - 1][-30_000:]
+    assert ahead == [2 * size, 4 * size]
+
+
 class TestLongPoll:
     """T39: a fetch waits for bytes, not longer than it has to, and is woken by what concerns it."""
 
@@ -129,6 +157,18 @@ class TestLongPoll:
             other.produce(filled, batch(b"x"))
             other.produce(filled, batch(b"x"))
         assert offsets(client.receive().responses[0].partitions[0].records) == [(7, 1), (8, 1)]
+
+    def test_t39_records_that_the_limit_cuts_off_are_there_too(self, client: WireClient, filled: str) -> None:
+        """Kafka cuts a batch in two; here it is left out, but the reply is as full as it can be all the same."""
+        first, second, *_ = (one.size for _, one in iter_batches(client.fetch(filled, 0).records))
+        limit = first + second - 1
+        waits: dict[str, Any] = {"max_wait_ms": 60_000, "min_bytes": limit}
+        assert offsets(client.fetch(filled, 0, partition_max_bytes=limit, **waits).records) == [(0, 3)]
+        assert offsets(client.fetch(filled, 0, max_bytes=limit, **waits).records) == [(0, 3)]
+        waits["min_bytes"] = first + 10
+        wanted = fetch_request(filled, [(0, 0), (1, 0)], partition_max_bytes=10, **waits)
+        whole, none = client.call(wanted, 12).responses[0].partitions
+        assert (offsets(whole.records), offsets(none.records)) == ([(0, 3)], [])
 
     def test_t39_max_wait_ends_it(self, client: WireClient, filled: str) -> None:
         data = client.fetch(filled, 7, max_wait_ms=50)

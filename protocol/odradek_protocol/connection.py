@@ -31,7 +31,6 @@ from odradek_protocol.header import (
     API_VERSIONS,
     MIN_REQUEST_SIZE,
     read_client_id,
-    read_request_start,
     request_header,
     request_header_v0,
     skip_tags,
@@ -53,6 +52,9 @@ DEFAULT_MAX_REQUEST_BYTES = 100 * 1024 * 1024
 """Kafka's `socket.request.max.bytes`."""
 
 _read_size = struct.Struct(">i").unpack_from
+_read_start = struct.Struct(">ihhi").unpack_from
+"""The size of a frame, and key, version and correlation id of the request in it."""
+_SMALLEST_FRAME = 4 + MIN_REQUEST_SIZE
 _reply_v0 = struct.Struct(">ii").pack
 _reply_v1 = struct.Struct(">iix").pack
 
@@ -232,20 +234,19 @@ class ServerConnection:
             view = view[size:]
             self._expect()
 
-    def _expect(self) -> int:
-        """The whole size of the frame that is coming in, or 0 while that is not known.
+    def _expect(self) -> None:
+        """Note what the frame needs that is coming in.
 
-        Raises ProtocolError when the size is negative, too small for a header or above the limit.
+        Raises ProtocolError when its size is negative, too small for a header or above the limit.
         """
         buffer = self._buffer
         if buffer is None or self._end - self._start < 4:
             self._needed = 4
-            return 0
+            return
         size: int = _read_size(buffer, self._start)[0]
         if not MIN_REQUEST_SIZE <= size <= self.max_request_bytes:
             raise ProtocolError(f"a request of {size} bytes; {MIN_REQUEST_SIZE} to {self.max_request_bytes} may come")
         self._needed = size + 4
-        return size + 4
 
     def release(self) -> None:
         """Give the buffer back if no bytes are pending: to be called before a wait of unknown length."""
@@ -266,18 +267,22 @@ class ServerConnection:
         Raises ProtocolError when the bytes are no request that is served: an impossible size, an unknown API key, a
         version that is not served (but for ApiVersions), or a body that does not decode.
         """
-        start = self._start
-        buffer = self._buffer
-        if buffer is None or start == self._end:
+        start, buffer = self._start, self._buffer
+        received = self._end - start
+        if buffer is None or not received:
             return None
-        whole = self._expect()
-        if whole == 0 or self._end - start < whole:
+        if received < _SMALLEST_FRAME:
+            self._expect()
+            return None
+        size, key, version, correlation_id = _read_start(buffer, start)
+        whole = size + 4
+        if received < whole or not MIN_REQUEST_SIZE <= size <= self.max_request_bytes:
+            self._expect()
             return None
         frame = buffer[start + 4 : start + whole]
         self._start = start + whole
         self._needed = 0
         self._usual = whole
-        key, version, correlation_id = read_request_start(frame, 0)
         try:
             api, flexible, decode = _readers.get((key, version)) or _reader(key, version)
         except ProtocolError:
@@ -285,12 +290,12 @@ class ServerConnection:
                 raise
             api = apis[key]
             body, _ = decoder(api.request, 0, False)(memoryview(b""), 0)
-            return Request(api, 0, correlation_id, None, body, size=whole - 4, supported=False)
+            return Request(api, 0, correlation_id, None, body, size=size, supported=False)
         client_id, position = read_client_id(frame, 8) if version >= api.client_id_since else (None, 8)
         if flexible:
             position = skip_tags(frame, position)
         body, _ = decode(frame, position)
-        return Request(api, version, correlation_id, client_id, body, size=whole - 4)
+        return Request(api, version, correlation_id, client_id, body, size=size)
 
     def reply(self, request: Request[Any], response: Any) -> bytes:
         """The frame of a reply that has no `Records` in it."""

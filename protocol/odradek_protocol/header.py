@@ -20,7 +20,6 @@ __all__ = [
     "API_VERSIONS",
     "MIN_REQUEST_SIZE",
     "read_client_id",
-    "read_request_start",
     "request_header",
     "request_header_v0",
     "skip_tags",
@@ -31,9 +30,6 @@ API_VERSIONS = 18
 
 MIN_REQUEST_SIZE = 8
 """Bytes of key, version and correlation id: what every request has."""
-
-read_request_start = struct.Struct(">hhi").unpack_from
-"""Key, version and correlation id of a request."""
 
 _read_int16 = struct.Struct(">h").unpack_from
 _start = struct.Struct(">hhih")

@@ -59,11 +59,13 @@ WITH_ABORTED = frozenset({Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_
 class _Round:
     """One look at all partitions of a fetch: what came of it."""
 
-    __slots__ = ("bytes_left", "failed", "found", "size_bytes", "watched")
+    __slots__ = ("bytes_left", "failed", "found", "ready_bytes", "size_bytes", "watched")
 
     def __init__(self, max_bytes: int) -> None:
         self.bytes_left = max_bytes
         self.size_bytes = 0
+        self.ready_bytes = 0
+        """What counts for `min_bytes`: all that the limits allow where there is more, as if batches were cut in two."""
         self.failed = False
         self.found: list[tuple[FetchTarget, PartitionData]] = []
         self.watched: list[Partition] = []
@@ -84,7 +86,7 @@ def fetch(
         return FetchResponse(error_code=error.error, responses=())
     max_bytes = min(body.max_bytes, node.config.fetch_max_bytes)
     found = _look(node, request, targets, max_bytes)
-    if found.size_bytes < body.min_bytes and body.max_wait_ms > 0 and not found.failed and targets:
+    if found.ready_bytes < body.min_bytes and body.max_wait_ms > 0 and not found.failed and targets:
         return _LongPoll(node, request, session, targets, found, incremental=incremental)
     if request.version < FIRST_WITH_ZSTD:
         _refuse_formats(node, found, request)
@@ -124,7 +126,7 @@ class _LongPoll(Postponed):
         self._incremental = incremental
         self._waiter: Waiter
         self._watched = found.watched
-        self._missing = request.body.min_bytes - found.size_bytes
+        self._missing = request.body.min_bytes - found.ready_bytes
 
     def begin(self, woken: Callable[[], object]) -> None:
         self._waiter = Waiter(self._missing, woken)
@@ -137,7 +139,7 @@ class _LongPoll(Postponed):
         if self._session is not None:
             self._targets = list(self._session.targets.values())
         found = _look(node, self._request, self._targets, min(body.max_bytes, node.config.fetch_max_bytes))
-        missing = body.min_bytes - found.size_bytes
+        missing = body.min_bytes - found.ready_bytes
         if missing <= 0 or found.failed or node.stopping or trio.current_time() >= self.deadline:
             if self._request.version < FIRST_WITH_ZSTD:
                 _refuse_formats(node, found, self._request)
@@ -178,12 +180,12 @@ async def _fetch_message_sets(node: "Node", request: Request[FetchRequest]) -> F
         found = _look(node, request, targets, max_bytes)
         left = deadline - trio.current_time()
         last = found.failed or left <= 0 or node.stopping or not targets
-        if last or found.size_bytes >= body.min_bytes:
+        if last or found.ready_bytes >= body.min_bytes:
             _refuse_formats(node, found, request)
             await _convert(node, found, request, max_bytes)
             if last or found.failed or found.size_bytes or body.min_bytes <= 0:
                 return FetchResponse(responses=_by_topic(found.found))
-        await wait_on(found.watched, max(body.min_bytes - found.size_bytes, 1), left)
+        await wait_on(found.watched, max(body.min_bytes - found.ready_bytes, 1), left)
 
 
 async def _convert(node: "Node", found: _Round, request: Request[FetchRequest], max_bytes: int) -> None:
@@ -294,31 +296,29 @@ def _read(partition: Partition, target: FetchTarget, found: _Round, committed: b
         partition.check_epoch(target.current_leader_epoch)
     log = partition.log
     end_offset = high_watermark = partition.high_watermark
-    stable_offset = partition.last_stable_offset
+    stable_offset = log.last_stable_offset(high_watermark)
     if committed:
         end_offset = stable_offset
-    diverging = NO_DIVERGENCE
-    if target.last_fetched_epoch >= 0:
-        diverging = _divergence(partition, target)
-        found.failed = found.failed or diverging is not NO_DIVERGENCE
     offset = target.fetch_offset
-    if diverging is NO_DIVERGENCE and not log.log_start_offset <= offset <= log.log_end_offset:
-        raise BrokerError(
-            Error.OFFSET_OUT_OF_RANGE,
-            f"offset {offset} of {partition!r} is not in {log.log_start_offset} to {log.log_end_offset}",
-        )
+    diverging = NO_DIVERGENCE
     records = None
-    if offset < end_offset and diverging is NO_DIVERGENCE:
-        first = found.size_bytes == 0
-        if first or found.bytes_left > 0:
-            limit = min(target.max_bytes, found.bytes_left)
-            records = log.read(offset, limit, end_offset, at_least_one=first)
+    if target.last_fetched_epoch >= 0 and (diverging := _divergence(partition, target)) is not NO_DIVERGENCE:
+        found.failed = True
+    elif (first := found.size_bytes == 0) or found.bytes_left > 0:
+        limit = min(target.max_bytes, found.bytes_left)
+        records = log.read(offset, limit, end_offset, at_least_one=first)
+        if records is not None:
+            size = records.size
+            found.size_bytes += size
+            found.bytes_left -= size
+            found.ready_bytes += size if size > limit or records.next_offset >= end_offset else limit
+        elif offset < end_offset:
+            found.ready_bytes += limit
+    else:
+        log.check_offset(offset)
     aborted = None
     if committed:
         aborted = [] if records is None else _aborted(partition, offset, records.next_offset)
-    if records is not None:
-        found.size_bytes += records.size
-        found.bytes_left -= records.size
     return PartitionData(
         partition_index=target.index,
         error_code=0,

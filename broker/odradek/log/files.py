@@ -125,6 +125,24 @@ class Files:
             view = view[written:]
             position += written
 
+    def peek(self, fd: int, size: int, position: int) -> bytearray | None:
+        """At most `size` bytes if they are in memory; None when reading them would wait for the disk.
+
+        Where a file system cannot tell, as an old kernel's in memory, they are read. Raises OSError.
+        """
+        data = bytearray(size)
+        try:
+            read = os.preadv(fd, [data], position, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:
+                raise
+            read = os.preadv(fd, [data], position)
+        if read < size:
+            del data[read:]
+        return data
+
     def read_at(self, fd: int, size: int, position: int) -> bytes:
         """Exactly `size` bytes. Raises OSError, also when the file ends before."""
         data = self.pread(fd, size, position)

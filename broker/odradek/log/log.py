@@ -349,13 +349,10 @@ class Log:
         there or fits. Raises OFFSET_OUT_OF_RANGE for an offset before the log's start or behind its end;
         KAFKA_STORAGE_ERROR.
         """
-        if not self.log_start_offset <= offset <= self.log_end_offset:
-            raise BrokerError(
-                Error.OFFSET_OUT_OF_RANGE,
-                f"offset {offset} of {self.topic}-{self.partition} is not between {self.log_start_offset} and "
-                f"{self.log_end_offset}",
-            )
-        if offset >= end_offset or offset == self.log_end_offset:
+        if not self.log_start_offset <= offset < self.log_end_offset:
+            self.check_offset(offset)
+            return None
+        if offset >= end_offset:
             return None
         if self.failed is not None:
             raise self._storage_error(self.failed)
@@ -363,6 +360,15 @@ class Log:
             return self._segments.read(offset, max_bytes, end_offset, at_least_one)
         except OSError as error:
             raise self._storage_error(f"reading at offset {offset} failed: {error}") from error
+
+    def check_offset(self, offset: int) -> None:
+        """Raise OFFSET_OUT_OF_RANGE for an offset before the log's start or behind its end."""
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise BrokerError(
+                Error.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} of {self.topic}-{self.partition} is not between {self.log_start_offset} and "
+                f"{self.log_end_offset}",
+            )
 
     def offset_for_timestamp(self, timestamp_ms: int, end_offset: int) -> TimestampOffset | None:
         """The first record, by offset, whose timestamp is at least `timestamp_ms`; None when it is not below

@@ -8,6 +8,7 @@ Batches in a segment ascend, but need not touch: compaction leaves holes between
 
 import logging
 import os
+import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Self
 
@@ -15,7 +16,7 @@ from odradek.log.aborted import AbortedIndex
 from odradek.log.files import FileCache, FileHandle, Files
 from odradek.log.index import Indexes
 from odradek_protocol.errors import ProtocolError
-from odradek_protocol.records.batch import HEADER_SIZE, MAGIC, RecordBatch, read_header
+from odradek_protocol.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, RecordBatch, read_header
 from odradek_protocol.records.formats import MAGIC_AT, SMALLEST_BATCH, read_any_header
 from odradek_protocol.schema import Records
 
@@ -33,6 +34,14 @@ MAX_RELATIVE_OFFSET = 2**31 - 1
 
 INDEX_INTERVAL_BYTES = 4096
 """Kafka's default of `index.interval.bytes`, for indexes that are rebuilt where no configuration is at hand."""
+_START = struct.Struct(">qi4xb6xi")
+"""The first fields of a batch: base offset, size behind these two, magic, last offset delta."""
+_START_SIZE = _START.size
+_read_start = _START.unpack
+_NEAR_ENOUGH = 64
+"""What part of the bytes that were asked for may be left out to end where the index knows that a batch starts: the
+small batches behind that need not be looked through then.
+"""
 _UNREAD = -2
 """Stands for a timestamp that is on disk and was not needed yet."""
 _WALK_BYTES = 16 * 1024
@@ -49,20 +58,33 @@ class LogSlice(Records):
 
     `file` stays open as long as the slice is held, even when the segment is deleted meanwhile. `first_offset` is the
     base offset of the first batch (or, where compaction left a hole before it, an offset in that hole);
-    `next_offset` the one behind the last batch, and behind such a hole there.
+    `next_offset` the one behind the last batch, and behind such a hole there. `in_memory` tells whether the end of it
+    can be read without waiting for the disk, None where nobody looked.
     """
 
-    __slots__ = ("_files", "file", "first_offset", "next_offset", "position")
+    __slots__ = ("_files", "file", "first_offset", "in_memory", "next_offset", "position")
 
     def __init__(
-        self, files: Files, file: FileHandle, position: int, size: int, first_offset: int, next_offset: int
+        self,
+        files: Files,
+        file: FileHandle,
+        position: int,
+        size: int,
+        first_offset: int,
+        next_offset: int,
+        in_memory: bool | None = None,
     ) -> None:
         self.size = size
         self.file = file
         self.position = position
         self.first_offset = first_offset
         self.next_offset = next_offset
+        self.in_memory = in_memory
         self._files = files
+
+    def is_in_memory(self, at: int) -> bool:
+        """Whether the byte `at` can be read without waiting for the disk, and what follows with it. Raises OSError."""
+        return self._files.peek(self.file.fd, 1, self.position + at) is not None
 
     def read_bytes(self, max_bytes: int | None = None) -> bytes:
         """The batches themselves, or the first `max_bytes` of them. Raises OSError."""
@@ -454,15 +476,42 @@ class Segment:
         self._indexes = self._rebuild_indexes()
         return self._indexes
 
-    def extent(self, position: int, max_bytes: int, end_offset: int, at_least_one: bool) -> tuple[int, int]:
-        """How many bytes of whole batches from `position` on to give, and the offset behind them. Raises OSError.
+    def slice(
+        self, position: int, first_offset: int, max_bytes: int, end_offset: int, *, at_least_one: bool
+    ) -> LogSlice | None:
+        """Whole batches from the one at `position` on, which begins with `first_offset`. Raises OSError.
 
-        They are at most `max_bytes`, but with `at_least_one` always one batch; none reaches `end_offset`. Without a
-        batch that fits the answer is (0, -1).
+        They are at most `max_bytes`, but with `at_least_one` always one batch; none reaches `end_offset`. None when no
+        batch fits. There may be somewhat less than fits, where the index tells of an edge that is near enough.
         """
+        handle = self.handle or self.open()
         limit = position + max_bytes
+        in_memory = None
         if end_offset >= self.next_offset and self.size <= limit:
-            return self.size - position, self.next_offset
+            end, next_offset = self.size, self.next_offset
+        else:
+            end, next_offset = self._batch_before(limit, end_offset - 1), -1
+            if end > position:
+                ahead = self._files.peek(handle.fd, _START_SIZE, end)
+                in_memory = ahead is not None
+                if ahead is not None and len(ahead) == _START_SIZE:
+                    base_offset, size, magic, last_offset_delta = _read_start(ahead)
+                    behind, last_offset = end + size + LOG_OVERHEAD, base_offset + last_offset_delta
+                    if (
+                        magic == MAGIC
+                        and (behind > limit or limit - end <= max_bytes // _NEAR_ENOUGH)
+                        and behind <= self.size
+                        and self.base_offset <= base_offset <= last_offset < end_offset
+                    ):
+                        next_offset = base_offset
+            if next_offset < 0:
+                end, next_offset = self._extent(position, limit, end_offset, at_least_one)
+        if end == position:
+            return None
+        return LogSlice(self._files, handle, position, end - position, first_offset, next_offset, in_memory)
+
+    def _extent(self, position: int, limit: int, end_offset: int, at_least_one: bool) -> tuple[int, int]:
+        """Where the batches end that are to be given, and the offset behind them; `position` where none is."""
         end = self._batch_before(limit, end_offset - 1)
         if end > position and self._is_wrong_at(end, end_offset - 1):
             self._index_anew()
@@ -476,17 +525,16 @@ class Segment:
             if last_offset >= end_offset or (start + batch.size > limit and not (at_least_one and start == position)):
                 break
             end, next_offset = start + batch.size, last_offset + 1
-        return end - position, next_offset
+        return end, next_offset
 
     def _batch_before(self, position: int, offset: int) -> int:
         """The greatest start of a batch, of those in the index, that is at most `position` and not behind `offset`."""
         offsets = self.indexes.offsets
-        return min(offsets.position_before(position), offsets.position_of(offset - self.base_offset))
+        before = offsets.position_before(position)
+        if offset >= self.next_offset - 1:
+            return before
+        return min(before, offsets.position_of(offset - self.base_offset))
 
     def read(self, position: int, size: int) -> memoryview:
         """`size` bytes at `position`. Raises OSError."""
         return memoryview(self._files.read_at(self.open().fd, size, position))
-
-    def slice(self, position: int, size: int, first_offset: int, next_offset: int) -> LogSlice:
-        """`size` bytes of batches at `position`. Raises OSError."""
-        return LogSlice(self._files, self.handle or self.open(), position, size, first_offset, next_offset)

@@ -45,18 +45,20 @@ class SegmentList:
                 return None
             segment = self.items[bisect_right(self.bases, segment.base_offset)]
             position, first_offset = 0, max(first_offset, segment.base_offset)
-        size, next_offset = segment.extent(position, max_bytes, end_offset, at_least_one)
-        if not size:
+        found = segment.slice(position, first_offset, max_bytes, end_offset, at_least_one=at_least_one)
+        if found is None:
             return None
         hints = self._hints
         if len(hints) >= _MAX_HINTS:
             del hints[next(iter(hints))]
-        hints[next_offset] = segment, position + size, next_offset
-        return segment.slice(position, size, first_offset, next_offset)
+        hints[found.next_offset] = segment, position + found.size, found.next_offset
+        return found
 
     def _locate(self, offset: int) -> tuple[Segment, int, int] | None:
         """Segment, position and base offset of the first batch that reaches `offset`; a hole may end a segment."""
         for segment in self.from_offset(offset):
+            if segment.base_offset == offset:
+                return segment, 0, offset
             found = segment.find(offset)
             if found is not None:
                 return segment, found[0], found[1].base_offset

@@ -32,6 +32,7 @@ _CALLS = (
     "names",
     "open",
     "open_for_reading",
+    "peek",
     "pread",
     "pwrite",
     "rename",

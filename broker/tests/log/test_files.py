@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,38 @@ def test_reading_behind_the_end_fails(tmp_path: Path) -> None:
     assert Files().read_at(handle.fd, 2, 2) == b"23"
     with pytest.raises(OSError, match="the file ends at 4"):
         Files().read_at(handle.fd, 3, 2)
+
+
+def test_peeking_gives_what_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"0123")
+    handle = Files().open(str(path))
+    assert Files().peek(handle.fd, 2, 1) == b"12"
+    assert Files().peek(handle.fd, 3, 2) == b"23"
+    assert Files().peek(handle.fd, 3, 4) == b""
+
+
+def test_peeking_where_the_system_cannot_tell_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"0123")
+    handle = Files().open(str(path))
+    read = os.preadv
+
+    def refusing(number: int) -> Callable[..., int]:
+        def preadv(fd: int, buffers: list[bytearray], position: int, flags: int = 0) -> int:
+            if flags & os.RWF_NOWAIT:
+                raise OSError(number, os.strerror(number))
+            return read(fd, buffers, position)
+
+        return preadv
+
+    monkeypatch.setattr(os, "preadv", refusing(errno.EOPNOTSUPP))
+    assert Files().peek(handle.fd, 2, 1) == b"12"
+    monkeypatch.setattr(os, "preadv", refusing(errno.EAGAIN))
+    assert Files().peek(handle.fd, 2, 1) is None
+    monkeypatch.setattr(os, "preadv", refusing(errno.EIO))
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        Files().peek(handle.fd, 2, 1)
 
 
 def test_cache_puts_away_what_is_not_used(tmp_path: Path) -> None:

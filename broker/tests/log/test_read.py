@@ -143,12 +143,60 @@ class TestSegments:
         log.truncate_fully_and_start_at(100)
         assert [header.base_offset for _, header in iter_batches(piece.read_bytes())] == [0, 3, 6]
 
-    def test_failing_disk(self, files: FaultyFiles, log: Log) -> None:
-        fill(log, 50)
-        files.broken = {"pread"}
+    @pytest.mark.parametrize(("call", "offset"), [("pread", 30), ("peek", 0)])
+    def test_failing_disk(self, files: FaultyFiles, log: Log, call: str, offset: int) -> None:
+        fill(log, 50, 1, 500)
+        files.broken = {call}
         with pytest.raises(BrokerError) as caught:
-            log.read(70, 1, 150, at_least_one=True)
+            log.read(offset, 20_000, 50, at_least_one=True)
         assert caught.value.error is Error.KAFKA_STORAGE_ERROR
+
+
+class TestByTheIndex:
+    """Where a read ends at a batch that the index knows, which it has every 4 KiB, that batch's first bytes will do."""
+
+    def test_large_batches_are_cut_without_a_search(self, files: FaultyFiles, log: Log) -> None:
+        sizes = fill(log, 20, 1, 6000)
+        start = 0
+        while start < 18:
+            files.calls.clear()
+            piece = log.read(start, sum(sizes[start : start + 3]) - 1, 20, at_least_one=True)
+            assert files.calls == ["peek"]
+            assert offsets(piece) == [start, start + 1]
+            assert piece is not None
+            assert piece.in_memory
+            start += 2
+
+    def test_small_batches_are_cut_a_little_early(self, files: FaultyFiles, log: Log) -> None:
+        sizes = fill(log, 8000, 1, 10)
+        limit = 300_000
+        files.calls.clear()
+        piece = log.read(0, limit, 8000, at_least_one=True)
+        assert files.calls == ["peek"]
+        assert limit * 63 // 64 < sum(sizes[: len(offsets(piece))]) < limit
+        assert [offset for offset, _ in contents(log)] == list(range(8000))
+
+    def test_they_are_not_where_little_is_asked_for(self, log: Log) -> None:
+        sizes = fill(log, 1000, 1, 10)
+        for limit in range(4000, 5000, 97):
+            given = len(offsets(log.read(0, limit, 1000, at_least_one=True)))
+            assert sum(sizes[:given]) <= limit < sum(sizes[: given + 1])
+
+    @pytest.mark.parametrize("end_offset", [1, 2, 39, 40])
+    def test_what_is_not_committed_is_not_given(self, log: Log, end_offset: int) -> None:
+        sizes = fill(log, 20, 2, 3000)
+        for limit in (2 * sizes[0], 7 * sizes[0] + 5, 50 * sizes[0]):
+            given = log.read(0, limit, end_offset, at_least_one=True)
+            fits = min(end_offset // 2, limit // sizes[0])
+            assert given is None if not fits else offsets(given) == [2 * number for number in range(fits)]
+
+    def test_the_disk_is_not_waited_for(self, files: FaultyFiles, log: Log) -> None:
+        sizes = fill(log, 20, 1, 6000)
+        files.cold = True
+        piece = log.read(0, sum(sizes[:3]) + 1, 20, at_least_one=True)
+        assert offsets(piece) == [0, 1, 2]
+        assert piece is not None
+        assert piece.in_memory is False
 
 
 class TestTimestamps:

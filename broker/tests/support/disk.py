@@ -214,6 +214,10 @@ class SimulatedDisk(Files):
         self._check("pread")
         return bytes(self._inode(fd).data[position : position + size])
 
+    def peek(self, fd: int, size: int, position: int) -> bytearray:
+        self._check("peek")
+        return bytearray(self._inode(fd).data[position : position + size])
+
     def fsync(self, fd: int) -> None:
         try:
             self._check("fsync")

@@ -63,6 +63,8 @@ class FaultyFiles(Files):
         """Bytes that may still be written; then the disk is full."""
         self.broken: set[str] = set()
         """Names of calls that fail with EIO."""
+        self.cold = False
+        """Whether nothing is in memory: everything has to be read from the disk."""
         self.calls: list[str] = []
 
     def _check(self, call: str) -> None:
@@ -83,6 +85,10 @@ class FaultyFiles(Files):
     def pread(self, fd: int, size: int, position: int) -> bytes:
         self._check("pread")
         return os.pread(fd, size, position)
+
+    def peek(self, fd: int, size: int, position: int) -> bytearray | None:
+        self._check("peek")
+        return None if self.cold else super().peek(fd, size, position)
 
     def fsync(self, fd: int) -> None:
         self._check("fsync")

@@ -165,7 +165,7 @@ class Poller(trio.abc.Instrument):
         for channel in ready:
             if channel.serve_now():
                 self._unfinished.append(channel)
-            if perf_counter() >= send_at:
+            if self._answered and perf_counter() >= send_at:
                 self._send()
                 send_at = perf_counter() + HELD_S
         if self._answered:

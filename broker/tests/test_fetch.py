@@ -2,13 +2,17 @@
 
 import itertools
 import os
+from functools import partial
 from typing import Any
 
 import pytest
+import trio
 from support.batches import batch
+from support.logs import marker
 from support.wire import WireClient, fetch_request, produce_request
 
 from odradek.log.files import Files
+from odradek.log.log import Origin
 from odradek.testing import Broker
 from odradek_protocol.errors import Error
 from odradek_protocol.messages.delete_records import (
@@ -18,7 +22,8 @@ from odradek_protocol.messages.delete_records import (
 )
 from odradek_protocol.messages.delete_topics import DeleteTopicsRequest
 from odradek_protocol.messages.fetch import FetchRequest, ForgottenTopic
-from odradek_protocol.records.batch import iter_batches
+from odradek_protocol.records.batch import TRANSACTIONAL, iter_batches
+from odradek_protocol.records.control import ControlType
 
 OUT_OF_RANGE = (Error.OFFSET_OUT_OF_RANGE, -1, -1, -1)
 
@@ -169,6 +174,23 @@ class TestLongPoll:
         wanted = fetch_request(filled, [(0, 0), (1, 0)], partition_max_bytes=10, **waits)
         whole, none = client.call(wanted, 12).responses[0].partitions
         assert (offsets(whole.records), offsets(none.records)) == ([(0, 3)], [])
+
+    def test_t39_a_hole_before_an_open_transaction_is_nothing_to_read(
+        self, broker: Broker, client: WireClient, topic: str
+    ) -> None:
+        """Nobody who waits behind the last batch that compaction left is told again and again that nothing is there."""
+        client.create_topic(topic)
+        client.produce(topic, batch(b"a"))
+        assert broker.node is not None
+        partition = broker.node.partitions.get(topic, 0)
+        assert partition is not None
+        opened = batch(b"b", base_offset=5, attributes=TRANSACTIONAL, producer=(77, 0, 0))
+        trio.from_thread.run_sync(partition.log.append_as_follower, memoryview(opened), trio_token=broker._token)
+        client.produce(topic, batch(b"c"))
+        client.send(fetch_request(topic, [(0, 1)], max_wait_ms=60_000, isolation_level=1), 12)
+        ended = partial(partition.append, marker(ControlType.COMMIT, 77, 0), origin=Origin.COORDINATOR)
+        trio.from_thread.run_sync(ended, trio_token=broker._token)
+        assert offsets(client.receive().responses[0].partitions[0].records) == [(5, 1), (6, 1), (7, 1)]
 
     def test_t39_max_wait_ends_it(self, client: WireClient, filled: str) -> None:
         data = client.fetch(filled, 7, max_wait_ms=50)

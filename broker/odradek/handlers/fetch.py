@@ -312,7 +312,7 @@ def _read(partition: Partition, target: FetchTarget, found: _Round, committed: b
             found.size_bytes += size
             found.bytes_left -= size
             found.ready_bytes += size if size > limit or records.next_offset >= end_offset else limit
-        elif offset < end_offset:
+        elif not first and offset < end_offset:
             found.ready_bytes += limit
     else:
         log.check_offset(offset)

@@ -485,6 +485,7 @@ class Segment:
         batch fits. There may be somewhat less than fits, where the index tells of an edge that is near enough.
         """
         handle = self.handle or self.open()
+        self.used = True
         limit = position + max_bytes
         in_memory = None
         if end_offset >= self.next_offset and self.size <= limit:

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(300)
 
-START_MS = int(time.time() * 1000) - 600_000
+HOUR_MS = 3_600_000
+START_MS = (time.time_ns() // 1_000_000 // HOUR_MS - 1) * HOUR_MS
+"""The beginning of an hour, as there is a folder for each."""
 
 
 @pytest.fixture

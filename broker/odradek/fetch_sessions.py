@@ -53,10 +53,7 @@ class FetchTarget:
         """The name of the topic that was last read by its id."""
         self.told: tuple[int, int, int] | None = None
         """High watermark, last stable offset and log start offset of the last reply that had no error."""
-        self.fetch_offset = asked.fetch_offset
-        self.max_bytes = asked.partition_max_bytes
-        self.current_leader_epoch = asked.current_leader_epoch
-        self.last_fetched_epoch = asked.last_fetched_epoch
+        self.update(asked)
 
     def update(self, asked: FetchPartition) -> None:
         """Take over what a request says of the partition."""

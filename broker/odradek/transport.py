@@ -68,7 +68,7 @@ class Outgoing:
         """Send all of a slice; False when the file is not in memory, BlockingIOError when the socket is full."""
         file = piece.file.fd
         if not self._warm:
-            self._warm = piece.is_in_memory(self._sent) if piece.in_memory is None else piece.in_memory
+            self._warm = piece.is_in_memory(self._sent)
             if not self._warm:
                 self.is_cold = True
                 return False

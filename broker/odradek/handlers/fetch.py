@@ -1,9 +1,10 @@
 """Fetch (key 1), v0-18.
 
 Reads whole batches, from the one that holds the wanted offset on, and waits up to `max_wait_ms` while fewer than
-`min_bytes` are there and no partition has an error. The first partition that has records gets its first batch even
-when that is larger than every limit (KIP-74); the rest is cut at a batch's edge. Consumers read below the high
-watermark, with isolation level 1 (read committed) below the last stable offset, with the list of aborted transactions.
+`min_bytes` are there, those counted that a limit cuts off, and no partition has an error. The first partition that has
+records gets its first batch even when that is larger than every limit (KIP-74); the rest is cut at a batch's edge.
+Consumers read below the high watermark, with isolation level 1 (read committed) below the last stable offset, with the
+list of aborted transactions.
 
 Order of the checks, for each partition: topic (UNKNOWN_TOPIC_ID for an id that is nobody's, INCONSISTENT_TOPIC_ID in a
 session whose topic was made anew, else UNKNOWN_TOPIC_OR_PARTITION), leadership, leader epoch (FENCED_LEADER_EPOCH,
@@ -296,7 +297,7 @@ def _read(partition: Partition, target: FetchTarget, found: _Round, committed: b
         partition.check_epoch(target.current_leader_epoch)
     log = partition.log
     end_offset = high_watermark = partition.high_watermark
-    stable_offset = log.last_stable_offset(high_watermark)
+    stable_offset = partition.last_stable_offset
     if committed:
         end_offset = stable_offset
     offset = target.fetch_offset

@@ -83,7 +83,12 @@ class LogSlice(Records):
         self._files = files
 
     def is_in_memory(self, at: int) -> bool:
-        """Whether the byte `at` can be read without waiting for the disk, and what follows with it. Raises OSError."""
+        """Whether what is left from `at` on can be read without waiting for the disk. Raises OSError.
+
+        Where nobody looked at its end, the byte `at` stands for all of it.
+        """
+        if self.in_memory is not None:
+            return self.in_memory
         return self._files.peek(self.file.fd, 1, self.position + at) is not None
 
     def read_bytes(self, max_bytes: int | None = None) -> bytes:
@@ -495,25 +500,32 @@ class Segment:
             if end > position:
                 ahead = self._files.peek(handle.fd, _START_SIZE, end)
                 in_memory = ahead is not None
-                if ahead is not None and len(ahead) == _START_SIZE:
-                    base_offset, size, magic, last_offset_delta = _read_start(ahead)
-                    behind, last_offset = end + size + LOG_OVERHEAD, base_offset + last_offset_delta
-                    if (
-                        magic == MAGIC
-                        and (behind > limit or limit - end <= max_bytes // _NEAR_ENOUGH)
-                        and behind <= self.size
-                        and self.base_offset <= base_offset <= last_offset < end_offset
-                    ):
-                        next_offset = base_offset
+                if ahead is not None:
+                    next_offset = self._offset_of_edge(end, ahead, limit, max_bytes // _NEAR_ENOUGH, end_offset)
             if next_offset < 0:
-                end, next_offset = self._extent(position, limit, end_offset, at_least_one)
+                end, next_offset = self._extent(position, end, limit, end_offset, at_least_one)
         if end == position:
             return None
         return LogSlice(self._files, handle, position, end - position, first_offset, next_offset, in_memory)
 
-    def _extent(self, position: int, limit: int, end_offset: int, at_least_one: bool) -> tuple[int, int]:
-        """Where the batches end that are to be given, and the offset behind them; `position` where none is."""
-        end = self._batch_before(limit, end_offset - 1)
+    def _offset_of_edge(self, end: int, ahead: bytearray, limit: int, spare: int, end_offset: int) -> int:
+        """The first offset of the batch at `end`, whose first bytes are `ahead`, if a slice may end before it; else -1.
+
+        It may where the batch reaches over `limit`, or no more than `spare` bytes would be left out.
+        """
+        if len(ahead) < _START_SIZE:
+            return -1
+        base_offset, size, magic, last_offset_delta = _read_start(ahead)
+        behind = end + size + LOG_OVERHEAD
+        ends = behind > limit or limit - end <= spare
+        sound = behind <= self.size and self.base_offset <= base_offset <= base_offset + last_offset_delta < end_offset
+        return int(base_offset) if ends and sound and magic == MAGIC else -1
+
+    def _extent(self, position: int, end: int, limit: int, end_offset: int, at_least_one: bool) -> tuple[int, int]:
+        """Where the batches end that are to be given, and the offset behind them; `position` where none is.
+
+        They are looked through from `end` on, where the index knows of a batch.
+        """
         if end > position and self._is_wrong_at(end, end_offset - 1):
             self._index_anew()
             end = self._batch_before(limit, end_offset - 1)

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -38,15 +39,23 @@ def fill(client: WireClient, topic: str, rounds: int = 3) -> None:
         assert client.produce(topic, batch(value, value, value, keys=[b"a", b"b", b"c"])).error_code == 0
 
 
-def children() -> list[int]:
-    """The processes that this one has started, by /proc."""
-    found = []
+def processes() -> set[int]:
+    """The processes that this one has started, ended ones that nobody waited for included, by /proc."""
+    found: set[int] = set()
     for task in Path(f"/proc/{os.getpid()}/task").iterdir():
-        found += [int(number) for number in (task / "children").read_text().split()]
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
+            found.update(int(number) for number in (task / "children").read_text().split())
     return found
 
 
-def test_a_topic_is_compacted_and_the_checkpoint_says_how_far(tmp_path: Path) -> None:
+@pytest.fixture
+def children() -> Callable[[], set[int]]:
+    """Tells the processes that were started during the test: other tests' fixtures may have left theirs running."""
+    before = processes()
+    return lambda: processes() - before
+
+
+def test_a_topic_is_compacted_and_the_checkpoint_says_how_far(tmp_path: Path, children: Callable[[], set[int]]) -> None:
     with Broker(SETTINGS, folder=tmp_path) as broker, WireClient(broker.port) as client:
         client.create_topic("t", **SMALL)
         fill(client, "t")
@@ -60,7 +69,7 @@ def test_a_topic_is_compacted_and_the_checkpoint_says_how_far(tmp_path: Path) ->
         assert log_of(broker, "t").cleaned_offset == 9
 
 
-def test_a_process_that_dies_is_started_again(tmp_path: Path) -> None:
+def test_a_process_that_dies_is_started_again(tmp_path: Path, children: Callable[[], set[int]]) -> None:
     with Broker(SETTINGS, folder=tmp_path) as broker, WireClient(broker.port) as client:
         client.create_topic("t", **SMALL)
         fill(client, "t")
@@ -91,7 +100,7 @@ def test_a_damaged_log_is_left_alone_and_others_go_on(tmp_path: Path, caplog: py
         assert not list((tmp_path / "bad-0").glob("*.cleaned"))
 
 
-def test_a_topic_that_is_deleted_while_it_is_cleaned(tmp_path: Path) -> None:
+def test_a_topic_that_is_deleted_while_it_is_cleaned(tmp_path: Path, children: Callable[[], set[int]]) -> None:
     settings = SETTINGS | {"log.cleaner.io.max.bytes.per.second": "3000000", "log.cleaner.io.buffer.size": "131072"}
     with Broker(settings, folder=tmp_path) as broker, WireClient(broker.port) as client:
         client.create_topic("t", **SMALL)
@@ -103,7 +112,7 @@ def test_a_topic_that_is_deleted_while_it_is_cleaned(tmp_path: Path) -> None:
         wait_until(lambda: log_of(broker, "t").cleaned_offset == 9)
 
 
-def test_it_can_be_switched_off(tmp_path: Path) -> None:
+def test_it_can_be_switched_off(tmp_path: Path, children: Callable[[], set[int]]) -> None:
     with (
         Broker(SETTINGS | {"log.cleaner.enable": "false"}, folder=tmp_path) as broker,
         WireClient(broker.port) as client,

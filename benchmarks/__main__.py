@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.brokers import BROKERS, TREE, Broker, Start, start_odradek
-from benchmarks.catalogue import QUICK_ROWS, ROWS
+from benchmarks.catalogue import COMBINATIONS, QUICK_ROWS, ROWS
 from benchmarks.chart import write_chart
 from benchmarks.machine import Others, describe_machine
-from benchmarks.report import comparison, markdown, table
+from benchmarks.report import comparison, markdown, matrix, table
 from benchmarks.results import OTHER_TREE, OURS, THEIRS, Results
 from benchmarks.rows import Row
 
@@ -33,7 +33,7 @@ FILES = 1 << 17
 def main() -> int:
     """Do what the command line says; the exit status: 1 when a row failed."""
     options = _parser().parse_args()
-    among = QUICK_ROWS if options.quick else ROWS
+    among = COMBINATIONS if options.combinations else QUICK_ROWS if options.quick else ROWS
     rows = [row for row in among if not options.rows or any(part in row.name for part in options.rows)]
     if options.list:
         print("\n".join(row.name for row in rows))
@@ -63,8 +63,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--rounds", type=int, default=ROUNDS, help="measured rounds, after one to warm up (%(default)s)"
     )
-    parser.add_argument(
+    extent = parser.add_mutually_exclusive_group()
+    extent.add_argument(
         "--quick", action="store_true", help="one round, less load, no clients in Java: about two minutes"
+    )
+    extent.add_argument(
+        "--combinations", action="store_true", help="every kind of batch, produced and read in every way: ratios only"
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--brokers", nargs="+", choices=sorted(BROKERS), default=[OURS, THEIRS])
@@ -140,7 +144,7 @@ def _write(results: Results, options: argparse.Namespace, path: Path) -> None:
         path = options.into
         if path.exists():
             newer, results = results, Results.load(path)
-            results.replace(newer, [row.name for row in ROWS])
+            results.replace(newer, [row.name for row in ROWS + COMBINATIONS])
     _print_table(results, options)
     path.parent.mkdir(parents=True, exist_ok=True)
     results.save(path)
@@ -159,7 +163,7 @@ def _print_table(results: Results, options: argparse.Namespace) -> None:
     else:
         names = [name for name in (OURS, THEIRS, *sorted(BROKERS)) if name in measured]
         write = markdown if options.markdown else table
-        print(write(results, list(dict.fromkeys(names))))
+        print(matrix(results) if options.combinations else write(results, list(dict.fromkeys(names))))
 
 
 def _allow_files() -> None:

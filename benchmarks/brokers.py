@@ -38,8 +38,11 @@ KAFKA_JVM = (
 TREE = Path(__file__).parent.parent
 """The sources that these benchmarks belong to."""
 
-CLEANER_BACKOFF_MS = "100"
-"""How often both look for a log to clean, so that a row about that need not wait for them to look."""
+QUICKLY = {"log.cleaner.backoff.ms": "100", "log.segment.delete.delay.ms": "100"}
+"""How soon each looks for a log to clean, so that a row about that need not wait for it, and deletes the files of what
+is deleted: a minute later, as by default, it would be another row that pays for a gigabyte.
+"""
+DELETE_TIMEOUT_S = 60
 
 CLOCK_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
@@ -79,6 +82,15 @@ class Broker:
         pages = sum(int(stat[21]) for _, stat in self._processes())
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
+    def wait_until_deleted(self, topic: str) -> None:
+        """Wait until the files of a deleted topic are gone, from the disk also. Raises TimeoutError."""
+        deadline = time.monotonic() + DELETE_TIMEOUT_S
+        while any(entry.startswith(f"{topic}-") for entry in os.listdir(self.data)):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{self} has files of {topic}, {DELETE_TIMEOUT_S} s after it was deleted")
+            time.sleep(0.01)
+        os.sync()
+
     def _processes(self) -> Iterator[tuple[int, list[str]]]:
         """The id, and the fields behind the name in /proc/PID/stat, of each process in the broker's session."""
         for entry in os.listdir("/proc"):
@@ -111,7 +123,7 @@ def start_odradek(folder: Path, settings: Settings, *, tree: Path = TREE, name: 
     overrides = {
         "listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "log.dirs": str(folder / "data"),
-        "log.cleaner.backoff.ms": CLEANER_BACKOFF_MS,
+        **QUICKLY,
         **settings,
     }
     command: list[str | Path] = [executable, "-m", "odradek", "serve"]
@@ -132,7 +144,7 @@ def start_kafka(folder: Path, settings: Settings) -> Broker:
         "controller.listener.names": "CONTROLLER",
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
         "log.dirs": str(folder / "data"),
-        "log.cleaner.backoff.ms": CLEANER_BACKOFF_MS,
+        **QUICKLY,
         # One node can hold one replica.
         "offsets.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "1",

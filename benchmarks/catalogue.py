@@ -3,7 +3,9 @@
 A batch size of 0 stands for one record in each batch.
 """
 
+from collections.abc import Iterator
 from functools import partial
+from itertools import product
 
 from benchmarks import frames
 from benchmarks.cleaning import Compaction
@@ -114,7 +116,7 @@ PATTERNS: tuple[Row, ...] = (
 CLIENTS: tuple[Row, ...] = (
     EndToEnd("end to end, acks=all", 2_000),
     ClientProduce("produce 1 KB, librdkafka", 600_000, 1000, ("acks=all",), java=False),
-    ClientConsume("consume 1 KB, librdkafka", 30_000, 16 * KIB, 1000, java=False),
+    ClientConsume("consume 1 KB, librdkafka", 60_000, 16 * KIB, 1000, java=False),
 )
 
 JAVA: tuple[Row, ...] = (
@@ -127,8 +129,8 @@ JAVA: tuple[Row, ...] = (
         ("acks=all", "batch.size=131072", "linger.ms=20", "compression.type=lz4"),
     ),
     ClientProduce("produce 1 KB, 100 partitions, Java", 300_000, 1000, ("acks=all",), partitions=100),
-    ClientConsume("consume 1 KB, Java", 20_000, 16 * KIB, 1000),
-    ClientConsume("consume 1 KB, 100 partitions, Java", 200, 16 * KIB, 1000, partitions=100),
+    ClientConsume("consume 1 KB, Java", 80_000, 16 * KIB, 1000),
+    ClientConsume("consume 1 KB, 100 partitions, Java", 800, 16 * KIB, 1000, partitions=100),
 )
 
 CROWDS: tuple[Row, ...] = (
@@ -151,6 +153,28 @@ FOOTPRINT: tuple[Row, ...] = (Start("start"), Memory("after the load"))
 
 LOADS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + GROUPS + PATTERNS + CLIENTS + JAVA + SPARK + CLEANING
 ROWS = LOADS + CROWDS + FOOTPRINT
+
+READ_BYTES = 2 << 30
+"""What the consumers of a combination read together, if it is not compressed."""
+
+
+def _combinations() -> Iterator[Row]:
+    sizes = (("1 x", 0, 20_000, 10_000), ("16 KiB of", 16 * KIB, 12_000, 4_000), ("128 KiB of", 128 * KIB, 3_000, 500))
+    for (size, batch_bytes, requests, batches), (record, record_bytes), (codec_name, codec) in product(
+        sizes, (("100 B", 100), ("1 KB", 1000)), (("", Codec.NONE), (", lz4", Codec.LZ4))
+    ):
+        line = f"{size} {record}{codec_name}"
+        for column, acks in (("produce, acks=1", 1), ("produce, acks=all", ACKS_ALL)):
+            yield Produce(f"{line}: {column}", requests, batch_bytes, record_bytes, acks=acks, codec=codec)
+        for column, consumers in (("fetch, 1 consumer", 1), ("fetch, 20 consumers", 20)):
+            passes = READ_BYTES // (consumers * batches * max(batch_bytes, record_bytes))
+            yield Fetch(
+                f"{line}: {column}", batches, batch_bytes, record_bytes, codec=codec, consumers=consumers, passes=passes
+            )
+
+
+COMBINATIONS: tuple[Row, ...] = tuple(_combinations())
+"""Every kind of batch, produced and read in every way; named "LINE: COLUMN" for the matrix that they make."""
 QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA + SPARK + CROWDS)
 """Those that need no JVM for the client, whose start takes longer than its load, and no thousands of
 connections or partitions."""

@@ -57,6 +57,20 @@ def markdown(results: Results, brokers: Sequence[str]) -> str:
     return "\n".join(texts) + _notes(results)
 
 
+def matrix(results: Results) -> str:
+    """The ratios of rows that are named "LINE: COLUMN", in Markdown. Those that miss their target are bold."""
+    ratios = {
+        row: [_marked_ratio(line) for line in group] for row, group in groupby(results.lines(), key=lambda x: x.row)
+    }
+    names = [row.split(": ") for row in ratios]
+    lines, columns = (list(dict.fromkeys(part)) for part in zip(*names, strict=True))
+    texts = [f"| batches | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    for line in lines:
+        cells = ["; ".join(ratios.get(f"{line}: {column}", ["-"])) for column in columns]
+        texts.append(f"| {line} | {' | '.join(cells)} |")
+    return "\n".join(texts) + _notes(results)
+
+
 def _with_row(lines: Sequence[Line]) -> Iterator[tuple[Line, str]]:
     """Each line with the name of its row, where that is not the one before."""
     before = ""

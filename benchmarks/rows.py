@@ -64,6 +64,7 @@ def temporary_topic(
     finally:
         with Client(broker.port) as client:
             client.delete_topic(name)
+        broker.wait_until_deleted(name)
 
 
 def fill(broker: Broker, topic: str, batches: Iterable[bytes], partitions: int = 1, repetitions: int = 1) -> None:

@@ -7,6 +7,7 @@ alike from whatever else the machine does. How much that was is measured for eac
     python -m benchmarks --brokers odradek kafka kfake      kfake: a broker in Go, built if Go is there
     python -m benchmarks --rows fetch --into FILE           measure these rows again, and put them in their place
     python -m benchmarks --show FILE --markdown             the table of the README
+    python -m benchmarks --combinations                     every kind of batch, produced and read in every way
     python -m benchmarks --against ../before --rows fetch   has a change made it slower? Another tree of these sources
 
     brokers.py          how each broker is started; its CPU time and memory, from /proc
@@ -23,7 +24,7 @@ alike from whatever else the machine does. How much that was is measured for eac
     report.py chart.py  table, Markdown, SVG
 
 Results go to `build/benchmarks`, which is thrown away; those that the README tells are kept in `benchmarks/results`.
-All rows take about five minutes a round with two brokers, and what Kafka needs to start with 10,000 partitions;
+All rows take about seven minutes a round with two brokers, and what Kafka needs to start with 10,000 partitions;
 `--quick` takes two minutes in all.
 
 Kafka's jars come from the compatibility tests' cache (`compat-tests/harness`), which fetches them the first time.

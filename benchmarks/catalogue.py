@@ -153,6 +153,9 @@ FOOTPRINT: tuple[Row, ...] = (Start("start"), Memory("after the load"))
 
 LOADS = PRODUCE + FETCH + REQUESTS + TRANSACTIONS + GROUPS + PATTERNS + CLIENTS + JAVA + SPARK + CLEANING
 ROWS = LOADS + CROWDS + FOOTPRINT
+QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA + SPARK + CROWDS)
+"""Those that need no JVM for the client, whose start takes longer than its load, and no thousands of
+connections or partitions."""
 
 READ_BYTES = 2 << 30
 """What the consumers of a combination read together, if it is not compressed."""
@@ -175,6 +178,3 @@ def _combinations() -> Iterator[Row]:
 
 COMBINATIONS: tuple[Row, ...] = tuple(_combinations())
 """Every kind of batch, produced and read in every way; named "LINE: COLUMN" for the matrix that they make."""
-QUICK_ROWS = tuple(row for row in ROWS if row not in JAVA + SPARK + CROWDS)
-"""Those that need no JVM for the client, whose start takes longer than its load, and no thousands of
-connections or partitions."""

@@ -62,8 +62,8 @@ def matrix(results: Results) -> str:
     ratios = {
         row: [_marked_ratio(line) for line in group] for row, group in groupby(results.lines(), key=lambda x: x.row)
     }
-    names = [row.split(": ") for row in ratios]
-    lines, columns = (list(dict.fromkeys(part)) for part in zip(*names, strict=True))
+    names = [row.partition(": ") for row in ratios]
+    lines, columns = dict.fromkeys(name[0] for name in names), dict.fromkeys(name[2] for name in names)
     texts = [f"| batches | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
     for line in lines:
         cells = ["; ".join(ratios.get(f"{line}: {column}", ["-"])) for column in columns]

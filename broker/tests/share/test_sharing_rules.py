@@ -154,6 +154,7 @@ async def _take(node: ShareNode, model: Model, step: Step) -> None:
     elif step.what == "sleep":
         await trio.sleep(LOCK_S / step.count)
         await trio.testing.wait_all_tasks_blocked()
+        model.expire()  # the broker has written it, should it crash next
     else:
         model.disconnect(step.member)
 

@@ -107,27 +107,27 @@ class ReceiveMemory:
 
     def __init__(self, limit_bytes: int) -> None:
         self.buffers = Buffers()
+        self.is_limited = limit_bytes > 0
+        self.waiters = 0
         self._limit_bytes = limit_bytes
         self._waiting = trio.lowlevel.ParkingLot()
-        self._waiters = 0
 
     def is_short_for(self, frames: ServerConnection) -> bool:
         """Whether a connection has to wait before it borrows a buffer; one that has a buffer goes on with it."""
-        return 0 < self._limit_bytes <= self.buffers.lent_bytes and not frames.holds_buffer
+        return self.is_limited and self._limit_bytes <= self.buffers.lent_bytes and not frames.holds_buffer
 
     async def wait_for(self, frames: ServerConnection) -> None:
         """Wait until others have given buffers back; the last one in may pass the limit."""
-        self._waiters += 1
+        self.waiters += 1
         try:
             while self.is_short_for(frames):
                 await self._waiting.park()
         finally:
-            self._waiters -= 1
+            self.waiters -= 1
 
     def given_back(self) -> None:
-        """Let those who wait look again."""
-        if self._waiters:
-            self._waiting.unpark_all()
+        """Let the `waiters` look again."""
+        self._waiting.unpark_all()
 
 
 class Channel:
@@ -247,7 +247,7 @@ class Channel:
         turn: Turn | Wait | Exception
         try:
             unsent = self._unsent
-            turn = self._serve(receive=True, sends=False, turns=turns) if unsent is None else self._send_on(unsent)
+            turn = self._serve(True, False, turns) if unsent is None else self._send_on(unsent)
         except Exception as error:  # noqa: BLE001 - closes the connection, and is logged
             turn = error
         if turn is ANSWERED:
@@ -260,13 +260,12 @@ class Channel:
         """Send the replies that `serve_now` has left to be sent behind those of other connections."""
         if not self._parked:
             return  # it was closed
-        turn: Turn | Wait | Exception
         try:
             unsent = self._send()
-            turn = ANSWERED if unsent is None else self._send_later(unsent)
+            if unsent is not None:
+                self._go_on(self._send_later(unsent))
         except Exception as error:  # noqa: BLE001 - closes the connection, and is logged
-            turn = error
-        self._go_on(turn)
+            self._end(error)
 
     def look_again(self) -> bool:
         """Look for the answer that was postponed; whether there may be more to do at once."""
@@ -325,7 +324,7 @@ class Channel:
                         await turn
                     if turn is Turn.CLOSED or self._stopping:
                         break
-                    turn = self._serve(receive=False)
+                    turn = Turn.POSTPONED if self._postponed is not None else self._serve(False)
         except Exception as error:  # noqa: BLE001 - closes the connection, and is logged
             self._scope = None
             self._end(error)
@@ -340,7 +339,7 @@ class Channel:
             else:
                 self._end()
 
-    def _serve(self, *, receive: bool, sends: bool = True, turns: int = TURNS_IN_A_ROW) -> "Turn | Wait":
+    def _serve(self, receive: bool, sends: bool = True, turns: int = TURNS_IN_A_ROW) -> "Turn | Wait":
         """Serve what was received, and then what can be received; without the latter where the poller is to tell.
 
         Without `sends`, the last replies are left to `send_replies`.
@@ -348,21 +347,17 @@ class Channel:
         Raises ProtocolError, CloseConnection and OSError, with the replies sent that were made before.
         """
         frames = self._frames
-        if self._postponed is not None:
-            return Turn.POSTPONED
         try:
             for _ in range(turns):
-                request = frames.next_request()
-                if request is not None:
-                    wait = self._answer(request)
-                    if wait is not None:
+                if frames.pending_bytes and (request := frames.next_request()) is not None:
+                    if (wait := self._answer(request)) is not None:
                         return wait
                     continue
-                if self._replies and (sends or receive) and (unsent := self._send()) is not None:
-                    return self._send_later(unsent)
                 if not receive:
                     break
-                if self._memory.is_short_for(frames):
+                if self._replies and (unsent := self._send()) is not None:
+                    return self._send_later(unsent)
+                if self._memory.is_limited and self._memory.is_short_for(frames):
                     return self._memory.wait_for(frames)
                 buffer = frames.receive_buffer()
                 try:
@@ -378,6 +373,8 @@ class Channel:
                 if receive or sends or frames.pending_bytes:
                     unsent = self._send()
                     return Turn.MORE if unsent is None else self._send_later(unsent)
+            if sends and (unsent := self._send()) is not None:
+                return self._send_later(unsent)
         except (ProtocolError, CloseConnection):
             self._send()
             raise
@@ -385,7 +382,8 @@ class Channel:
 
     def _answered(self) -> Turn:
         self._frames.release()
-        self._memory.given_back()
+        if self._memory.waiters:
+            self._memory.given_back()
         return ANSWERED
 
     def _answer(self, request: Request[Any]) -> "Turn | Wait | None":
@@ -440,7 +438,7 @@ class Channel:
             # It may have been woken while there was something to be sent first.
             self._poller.wake(self)
             return Turn.POSTPONED
-        return self._serve(receive=False)
+        return self._serve(False)
 
     async def _finish(self, request: Request[Any], answer: "CoroutineType[Any, Any, Any]") -> None:
         """Await the answer to a request, and send it; first the replies that are ready."""

@@ -140,7 +140,7 @@ class Partition:
         raise BrokerError(Error.UNKNOWN_LEADER_EPOCH, known)
 
     def append(
-        self, records: bytearray | memoryview, *, origin: Origin = Origin.CLIENT, batch: RecordBatch | None = None
+        self, records: memoryview, origin: Origin = Origin.CLIENT, batch: RecordBatch | None = None
     ) -> AppendResult:
         """Append one batch as the leader, and wake who waits for it. `batch` is its header, where that is read already.
 
@@ -149,25 +149,28 @@ class Partition:
         if not self.is_leader:
             self.check_leader()
         log = self.log
-        result = log.append_as_leader(memoryview(records), self.leader_epoch, self._clock.now_ms(), origin, batch)
+        result = log.append_as_leader(records, self.leader_epoch, self._clock.now_ms(), origin, batch)
         if not result.duplicate:
             if log.log_end_offset - log.recovery_point >= self.config.flush_messages:
                 self._unannounced_bytes += len(records)
                 self._commits.want(log.log_end_offset)
             else:
                 self._advance_high_watermark()
-                self._announce(len(records))
+                if self.waiters:
+                    self._announce(len(records))
         return result
 
     def _announce(self, size_bytes: int) -> None:
         """Tell those who wait that there is more to read."""
-        if self.waiters:
-            for waiter in self.waiters:
-                waiter.notify(size_bytes)
+        for waiter in self.waiters:
+            waiter.notify(size_bytes)
 
     def _advance_high_watermark(self) -> None:
-        """Move the high watermark to what every in-sync replica has; the leader alone has all of it."""
-        self.high_watermark = max(self.high_watermark, self.log.log_end_offset)
+        """Move the high watermark to what every in-sync replica has; the leader alone has all of it.
+
+        The end of a leader's log never goes back.
+        """
+        self.high_watermark = self.log.log_end_offset
 
     def _flushed(self) -> None:
         """Commit what a flush has brought to the disk, and what has come since where that need not be flushed yet."""

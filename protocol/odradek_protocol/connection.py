@@ -52,8 +52,10 @@ DEFAULT_MAX_REQUEST_BYTES = 100 * 1024 * 1024
 """Kafka's `socket.request.max.bytes`."""
 
 _read_size = struct.Struct(">i").unpack_from
-_read_start = struct.Struct(">ihhi").unpack_from
-"""The size of a frame, and key, version and correlation id of the request in it."""
+_read_start = struct.Struct(">iii").unpack_from
+"""The size of a frame, and of the request in it key and version, as one number, and the correlation id."""
+_join = struct.Struct(">i").pack
+_split = struct.Struct(">hh").unpack
 _SMALLEST_FRAME = 4 + MIN_REQUEST_SIZE
 _reply_v0 = struct.Struct(">ii").pack
 _reply_v1 = struct.Struct(">iix").pack
@@ -71,32 +73,51 @@ class Buffers:
 
     def __init__(self, max_kept_bytes: int = 32 * 1024 * 1024) -> None:
         self.max_kept_bytes = max_kept_bytes
-        self.kept_bytes = 0
-        self.lent_bytes = 0
-        self._free: defaultdict[int, list[memoryview]] = defaultdict(list)
+        self._bytes = 0
+        """In all buffers that there are, wherever."""
+        self._at_hand: memoryview | None = None
+        """A small one, which the next connection is most likely to want: connections are served one by one."""
+        self._others: defaultdict[int, list[memoryview]] = defaultdict(list)
+        """All else that waits, by size."""
+        self._others_bytes = 0
+
+    @property
+    def kept_bytes(self) -> int:
+        return self._others_bytes if self._at_hand is None else self._others_bytes + SMALL_BUFFER
+
+    @property
+    def lent_bytes(self) -> int:
+        return self._bytes - self.kept_bytes
 
     def borrow(self, size: int) -> memoryview:
         """A buffer of at least `size` bytes."""
+        buffer = self._at_hand
+        if buffer is not None and size <= SMALL_BUFFER:
+            self._at_hand = None
+            return buffer
         if size <= SMALL_BUFFER:
             capacity = SMALL_BUFFER
         else:
             capacity = 1 << (size - 1).bit_length() if size <= LARGEST_KEPT else size
-        self.lent_bytes += capacity
-        free = self._free[capacity]
-        if free:
-            self.kept_bytes -= capacity
-            return free.pop()
-        buffer = mmap.mmap(-1, capacity, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        buffer.madvise(mmap.MADV_NOHUGEPAGE)
-        return memoryview(buffer)
+        others = self._others[capacity]
+        if others:
+            self._others_bytes -= capacity
+            return others.pop()
+        self._bytes += capacity
+        memory = mmap.mmap(-1, capacity, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+        return memoryview(memory)
 
     def give_back(self, buffer: memoryview) -> None:
         """Take a buffer back; nobody may look at it any more."""
         capacity = len(buffer)
-        self.lent_bytes -= capacity
-        if capacity <= LARGEST_KEPT and self.kept_bytes + capacity <= self.max_kept_bytes:
-            self.kept_bytes += capacity
-            self._free[capacity].append(buffer)
+        if capacity == SMALL_BUFFER and self._at_hand is None:
+            self._at_hand = buffer
+        elif capacity <= LARGEST_KEPT and self.kept_bytes + capacity <= self.max_kept_bytes:
+            self._others_bytes += capacity
+            self._others[capacity].append(buffer)
+        else:
+            self._bytes -= capacity
 
 
 class Request(Generic[T_co]):
@@ -116,8 +137,8 @@ class Request(Generic[T_co]):
         correlation_id: int,
         client_id: str | None,
         body: T_co,
-        *,
         size: int = 0,
+        *,
         supported: bool = True,
     ) -> None:
         self.api = api
@@ -144,19 +165,26 @@ class EncodedReply:
         self.data = data
 
 
-_readers: dict[tuple[int, int], tuple[Api, bool, Decoder]] = {}
+_readers: dict[int, tuple[Api, int, bool, Decoder]] = {}
+"""By key and version, as one number."""
 _writers: dict[tuple[int, int], tuple[bool, Encoder]] = {}
 
 
-def _reader(key: int, version: int) -> tuple[Api, bool, Decoder]:
-    """How to read a request: its API, whether it is flexible, its decoder. ProtocolError when it is not served."""
+def _reader(key_and_version: int) -> tuple[Api, int, bool, Decoder] | None:
+    """How to read a request: its API and version, whether it is flexible, its decoder.
+
+    None for ApiVersions in a version that is not served; ProtocolError for any other such request.
+    """
+    key, version = _split(_join(key_and_version))
     api = apis.get(key)
     if api is None:
         raise ProtocolError(f"API key {key} (version {version}) is not known")
     if not api.first <= version <= api.last:
+        if key == API_VERSIONS:
+            return None
         raise ProtocolError(f"{api.name} version {version} is not served, only {api.first} to {api.last}")
     flexible = version >= api.flexible
-    entry = _readers[key, version] = (api, flexible, decoder(api.request, version, flexible))
+    entry = _readers[key_and_version] = (api, version, flexible, decoder(api.request, version, flexible))
     return entry
 
 
@@ -179,20 +207,18 @@ def encode_reply(request: Request[Any], response: Any) -> EncodedReply:
 class ServerConnection:
     """The server's side of one connection."""
 
-    __slots__ = ("_buffer", "_buffers", "_end", "_needed", "_start", "_usual", "max_request_bytes")
+    __slots__ = ("_buffer", "_buffers", "_needed", "_start", "_usual", "max_request_bytes", "pending_bytes")
 
     def __init__(self, buffers: Buffers | None = None, max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES) -> None:
         self.max_request_bytes = max_request_bytes
+        self.pending_bytes = 0
+        """Bytes that were received and belong to no request yet."""
         self._buffers = buffers or Buffers()
         self._buffer: memoryview | None = None
-        self._start = self._end = 0
+        self._start = 0
+        """Where the pending bytes lie."""
         self._needed = 0
         self._usual = 0
-
-    @property
-    def pending_bytes(self) -> int:
-        """Bytes that were received and belong to no request yet."""
-        return self._end - self._start
 
     @property
     def holds_buffer(self) -> bool:
@@ -203,25 +229,25 @@ class ServerConnection:
         """Where to put the next bytes: never empty. Ends the life of the last request's memoryviews."""
         buffer = self._buffer
         if buffer is None:
-            buffer = self._buffer = self._buffers.borrow(max(self._needed, self._usual))
+            self._start = 0
+            buffer = self._buffer = self._buffers.borrow(self._usual)
             return buffer
-        pending = self._end - self._start
-        if not pending:
-            self._start = self._end = 0
+        pending = self.pending_bytes
+        start = self._start = self._start if pending else 0
         needed = max(self._needed, pending + 1)
-        if self._start + needed > len(buffer):
+        if start + needed > len(buffer):
             old = buffer
             if needed > len(buffer):
                 buffer = self._buffer = self._buffers.borrow(needed)
-            buffer[:pending] = old[self._start : self._end]
+            buffer[:pending] = old[start : start + pending]
             if buffer is not old:
                 self._buffers.give_back(old)
-            self._start, self._end = 0, pending
-        return buffer[self._end :]
+            start = self._start = 0
+        return buffer[start + pending :]
 
     def received(self, size: int) -> None:
         """Say that `size` bytes were put into the buffer that `receive_buffer` gave."""
-        self._end += size
+        self.pending_bytes += size
 
     def receive_data(self, data: bytes | memoryview) -> None:
         """Take bytes that are somewhere else; for callers that do not receive in place."""
@@ -240,7 +266,7 @@ class ServerConnection:
         Raises ProtocolError when its size is negative, too small for a header or above the limit.
         """
         buffer = self._buffer
-        if buffer is None or self._end - self._start < 4:
+        if buffer is None or self.pending_bytes < 4:
             self._needed = 4
             return
         size: int = _read_size(buffer, self._start)[0]
@@ -250,16 +276,15 @@ class ServerConnection:
 
     def release(self) -> None:
         """Give the buffer back if no bytes are pending: to be called before a wait of unknown length."""
-        if self._start == self._end:
-            self.close()
+        buffer = self._buffer
+        if buffer is not None and not self.pending_bytes:
+            self._buffer = None
+            self._buffers.give_back(buffer)
 
     def close(self) -> None:
         """Give the buffer back, whatever is in it."""
-        buffer = self._buffer
-        if buffer is not None:
-            self._buffer = None
-            self._buffers.give_back(buffer)
-            self._start = self._end = self._needed = 0
+        self.pending_bytes = self._needed = 0
+        self.release()
 
     def next_request(self) -> Request[Any] | None:
         """The next whole request, or None when more bytes are needed for it.
@@ -267,35 +292,33 @@ class ServerConnection:
         Raises ProtocolError when the bytes are no request that is served: an impossible size, an unknown API key, a
         version that is not served (but for ApiVersions), or a body that does not decode.
         """
-        start, buffer = self._start, self._buffer
-        received = self._end - start
-        if buffer is None or not received:
+        received, buffer = self.pending_bytes, self._buffer
+        if buffer is None or received < _SMALLEST_FRAME:
+            if received:
+                self._expect()
             return None
-        if received < _SMALLEST_FRAME:
-            self._expect()
-            return None
-        size, key, version, correlation_id = _read_start(buffer, start)
+        start = self._start
+        size, key_and_version, correlation_id = _read_start(buffer, start)
         whole = size + 4
         if received < whole or not MIN_REQUEST_SIZE <= size <= self.max_request_bytes:
             self._expect()
             return None
         frame = buffer[start + 4 : start + whole]
         self._start = start + whole
+        self.pending_bytes = received - whole
         self._needed = 0
         self._usual = whole
-        try:
-            api, flexible, decode = _readers.get((key, version)) or _reader(key, version)
-        except ProtocolError:
-            if key != API_VERSIONS or key not in apis:
-                raise
-            api = apis[key]
+        reader = _readers.get(key_and_version) or _reader(key_and_version)
+        if reader is None:
+            api = apis[API_VERSIONS]
             body, _ = decoder(api.request, 0, False)(memoryview(b""), 0)
-            return Request(api, 0, correlation_id, None, body, size=size, supported=False)
+            return Request(api, 0, correlation_id, None, body, size, supported=False)
+        api, version, flexible, decode = reader
         client_id, position = read_client_id(frame, 8) if version >= api.client_id_since else (None, 8)
         if flexible:
             position = skip_tags(frame, position)
         body, _ = decode(frame, position)
-        return Request(api, version, correlation_id, client_id, body, size=size)
+        return Request(api, version, correlation_id, client_id, body, size)
 
     def reply(self, request: Request[Any], response: Any) -> bytes:
         """The frame of a reply that has no `Records` in it."""

@@ -283,10 +283,13 @@ class StreamsGroup(CommittingGroup[StreamsMember]):
         )
 
     def _admit(self, request: StreamsHeartbeat) -> StreamsMember | None:
-        """The member that sends a heartbeat; None for one that joins and is not known."""
+        """The member that sends a heartbeat; None for one that joins and is not known.
+
+        One that joins again has its place already. Kafka 4.3 counts it twice, and refuses it where the group is full.
+        """
         told = request.member_epoch
         if told == 0:
-            if len(self.members) >= self._limits.streams_max_size:
+            if len(self.members) >= self._limits.streams_max_size and request.member_id not in self.members:
                 text = f"The streams group has reached its maximum capacity of {self._limits.streams_max_size} members."
                 raise BrokerError(Error.GROUP_MAX_SIZE_REACHED, text)
             return self.members.get(request.member_id)

@@ -39,7 +39,7 @@ from odradek.conversion import raise_format, recompress
 from odradek.group_commit import FlushWaiter
 from odradek.handlers.registry import CloseConnection, answer_for, handles
 from odradek.log.errors import RecordErrors
-from odradek.log.log import AppendResult
+from odradek.log.log import AppendResult, Origin
 from odradek.log.validation import read_batch
 from odradek.partition import Partition
 from odradek.transactions.joining import ClientProtocol, join_transaction
@@ -56,7 +56,7 @@ from odradek_protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from odradek_protocol.records.batch import RecordBatch
+from odradek_protocol.records.batch import TRANSACTIONAL, RecordBatch
 from odradek_protocol.records.compression import Codec
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ def produce(
     transaction was asked. Raises CloseConnection when an append with acks=0 failed.
     """
     body = request.body
+    acks = body.acks
     if refused is None and (request.version < FIRST_WITH_BATCHES or body.transactional_id is not None):
         return _produce_prepared(node, connection, request)
     appended: list[_Appended] = []
@@ -129,7 +130,7 @@ def produce(
                 partition, records, batch = _admit(node, request, topic, data, refused is not None)
                 if refused is None and partition.config.compression_type != "producer" and not (topics or replies):
                     return _produce_prepared(node, connection, request)
-                result = partition.append(records, batch=batch)
+                result = partition.append(records, Origin.CLIENT, batch)
             except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
                 replies.append(_refusal(request, partition, data.index, error))
                 continue
@@ -141,14 +142,14 @@ def produce(
                 log_start_offset=result.log_start_offset,
             )
             replies.append(reply)
-            if not partition.is_flushed(result.last_offset) or (
-                body.acks == ACKS_ALL and partition.high_watermark <= result.last_offset
+            if partition.high_watermark <= result.last_offset and (
+                acks == ACKS_ALL or not partition.is_flushed(result.last_offset)
             ):
                 appended.append((partition, result, reply))
         topics.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=replies))
     if appended:
         settling = _Settling(appended, topics, request)
-        return settling if body.acks != ACKS_NONE else _settle_unanswered(settling, topics, request)
+        return settling if acks != ACKS_NONE else _settle_unanswered(settling, topics, request)
     return _response(topics, request)
 
 
@@ -265,7 +266,7 @@ def _admit(
     batch = read_batch(records)
     if request.version < FIRST_WITH_ZSTD and batch.codec == Codec.ZSTD and not converted:
         raise BrokerError(Error.UNSUPPORTED_COMPRESSION_TYPE, f"Produce version {request.version} has no zstd")
-    if batch.is_transactional and request.body.transactional_id is None:
+    if batch.attributes & TRANSACTIONAL and request.body.transactional_id is None:
         raise BrokerError(
             Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch without a transactional id"
         )

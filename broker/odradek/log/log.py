@@ -53,6 +53,8 @@ __all__ = ["AppendResult", "Log", "LogSlice", "Origin", "TimestampOffset"]
 
 logger = logging.getLogger(__name__)
 
+_CLIENT = Origin.CLIENT
+
 
 class Log:
     """The log of one partition. Made by `recover.open_log`."""
@@ -192,20 +194,21 @@ class Log:
         config = self.config
         batch = batch or read_batch(records)
         check_integrity(records, batch, config.max_message_bytes, origin)
-        if origin is Origin.CLIENT:
+        if origin is _CLIENT:
             check_client_batch(records, batch)
         if config.compression_type != "producer":
             records, batch = recompress_for_topic(records, batch, config)
-        if len(records) != batch.size:
-            records = records[: batch.size]
-        if origin is Origin.CLIENT and "compact" in config.cleanup_policy:
+        size = batch.size
+        if len(records) != size:
+            records = records[:size]
+        if origin is _CLIENT and "compact" in config.cleanup_policy:
             check_keys(records, batch, config, f"{self.topic}-{self.partition}")
         append_time_ms = apply_timestamp_type(records, batch, now_ms, config)
-        if batch.size > config.segment_bytes:
-            raise BrokerError(Error.RECORD_LIST_TOO_LARGE, f"{batch.size} bytes are more than a segment holds")
+        if size > config.segment_bytes:
+            raise BrokerError(Error.RECORD_LIST_TOO_LARGE, f"{size} bytes are more than a segment holds")
         marker = None
         if batch.producer_id >= 0:
-            if origin is Origin.CLIENT:
+            if origin is _CLIENT:
                 duplicate = self.producers.find_duplicate(batch)
                 if duplicate is not None:
                     return AppendResult(

@@ -359,8 +359,8 @@ class Segment:
     def must_roll(self, size: int, last_offset: int, max_timestamp: int, now_ms: int, config: "LogConfig") -> bool:
         """Whether `size` more bytes up to `last_offset` belong into a new segment.
 
-        Time runs from the first batch's largest timestamp to that of the new one; where the first has none, from the
-        creation of the segment to now.
+        Full indexes make one when the next entry is due. Time runs from the first batch's largest timestamp to that of
+        the new one; where the first has none, from the creation of the segment to now.
         """
         relative_offset = last_offset - self.base_offset
         if not self.size:
@@ -371,7 +371,9 @@ class Segment:
             self.size + size > config.segment_bytes
             or waited > config.segment_ms - self.jitter_ms
             or relative_offset > MAX_RELATIVE_OFFSET
-            or self.indexes.is_full(config.segment_index_bytes)
+            or (
+                self._unindexed_bytes > config.index_interval_bytes and self.indexes.is_full(config.segment_index_bytes)
+            )
         )
 
     def tear(self) -> None:

@@ -65,6 +65,9 @@ class Origin(enum.Enum):
     """A group or transaction coordinator of this broker: no sequence numbers, and control batches are allowed."""
 
 
+_CLIENT = Origin.CLIENT
+_COORDINATOR = Origin.COORDINATOR
+
 _LENGTH_AND_MAGIC = struct.Struct(">8xi4xb")
 _HEAD_SIZE = _LENGTH_AND_MAGIC.size
 """Up to the magic: without that much there is no batch."""
@@ -87,6 +90,13 @@ def read_batch(records: memoryview) -> RecordBatch:
 
     Bytes behind it that are no whole batch are not looked at, as on Kafka. Raises INVALID_RECORD, CORRUPT_MESSAGE.
     """
+    try:
+        batch = read_header(records)
+    except ProtocolError:
+        pass
+    else:
+        if batch.magic == MAGIC and batch.size == len(records):
+            return batch
     size = _whole_batch_size(records, 0)
     if not size:
         raise BrokerError(_INVALID, "there is no whole record batch")
@@ -115,12 +125,12 @@ def check_integrity(records: memoryview, batch: RecordBatch, max_bytes: int, ori
 
     Raises INVALID_RECORD, MESSAGE_TOO_LARGE, CORRUPT_MESSAGE.
     """
-    if batch.base_offset and origin is Origin.CLIENT:
+    if batch.base_offset and origin is _CLIENT:
         raise BrokerError(_INVALID, f"the base offset of the record batch is {batch.base_offset}, not 0")
     size = batch.size
     if size > max_bytes:
         raise BrokerError(Error.MESSAGE_TOO_LARGE, f"the record batch has {size} bytes, {max_bytes} are allowed")
-    if origin is not Origin.COORDINATOR and crc32c(records[21:size]) != batch.crc:
+    if origin is not _COORDINATOR and crc32c(records[21:size]) != batch.crc:
         raise BrokerError(_CORRUPT, "the CRC of the record batch does not match its bytes")
 
 

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
@@ -14,7 +15,7 @@ from odradek.groups.streams_records import STREAMS_RECORDS
 from odradek.groups.streams_tasks import Role, Task
 from odradek.groups.streams_topology import InternalTopic, Subtopology
 from odradek.groups.timers import Now
-from odradek_protocol.errors import Error
+from odradek_protocol.errors import BrokerError, Error
 
 TOPOLOGY = topology(
     Subtopology("0", ("t",), repartition_sink_topics=("repartition",)),
@@ -162,6 +163,18 @@ def _by_role(group: StreamsGroup) -> dict[str, object]:
         )
         for member_id, current in group.tables.currents.items()
     }
+
+
+def test_a_full_group_takes_a_member_of_its_own_again() -> None:
+    group = StreamsGroup("g", StreamsLimits(streams_max_size=1), FakeTopics())
+    now = Now(0, 0)
+    member = Member("m1", group)
+    member.beat(now)
+    member.epoch = 0
+    assert member.beat(now).member_epoch > 0
+    with pytest.raises(BrokerError) as refused:
+        Member("m2", group).beat(now)
+    assert refused.value.error is Error.GROUP_MAX_SIZE_REACHED
 
 
 StreamsGroupRules.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

@@ -71,8 +71,11 @@ _OFFSET = struct.Struct(">q")
 _CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
 
+_new_batch = object.__new__
 _unpack_header = HEADER.unpack_from
 _unpack_length = _LENGTH.unpack_from
+_stamp_offset = _OFFSET.pack_into
+_stamp_epoch = _LENGTH.pack_into
 
 
 class RecordBatch:
@@ -159,9 +162,11 @@ def read_header(data: bytes | bytearray | memoryview, position: int = 0) -> Reco
     Neither the magic nor the CRC is judged, and the records may lie beyond the end of `data`. Raises ProtocolError
     when the header itself is cut short, or the batch claims to be shorter than a header.
     """
-    if position + HEADER_SIZE > len(data):
-        raise ProtocolError(f"{len(data) - position} bytes are too few for a batch header")
-    batch = RecordBatch.__new__(RecordBatch)
+    batch = _new_batch(RecordBatch)
+    try:
+        fields = _unpack_header(data, position)
+    except struct.error:
+        raise ProtocolError(f"{len(data) - position} bytes are too few for a batch header") from None
     (
         batch.base_offset,
         length,
@@ -176,10 +181,10 @@ def read_header(data: bytes | bytearray | memoryview, position: int = 0) -> Reco
         batch.producer_epoch,
         batch.base_sequence,
         batch.record_count,
-    ) = _unpack_header(data, position)
-    batch.size = length + LOG_OVERHEAD
-    if batch.size < HEADER_SIZE:
-        raise ProtocolError(f"a batch of {batch.size} bytes is shorter than its header")
+    ) = fields
+    batch.size = size = length + LOG_OVERHEAD
+    if size < HEADER_SIZE:
+        raise ProtocolError(f"a batch of {size} bytes is shorter than its header")
     return batch
 
 
@@ -204,8 +209,8 @@ def crc_matches(data: memoryview, position: int, batch: RecordBatch) -> bool:
 
 def stamp(data: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
     """Write the offset and the leader epoch into the batch at `position`; its CRC stays right."""
-    _OFFSET.pack_into(data, position, base_offset)
-    _LENGTH.pack_into(data, position + 12, leader_epoch)
+    _stamp_offset(data, position, base_offset)
+    _stamp_epoch(data, position + 12, leader_epoch)
 
 
 def stamp_log_append_time(data: memoryview, position: int, batch: RecordBatch, now_ms: int) -> None:

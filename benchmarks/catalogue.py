@@ -78,7 +78,7 @@ FETCH: tuple[Row, ...] = (
     Fetch("fetch 128 KiB of 1 KB", 1_000, 128 * KIB, 1000, passes=20),
     Fetch("fetch 128 KiB of 1 KB, lz4", 1_000, 128 * KIB, 1000, codec=Codec.LZ4, passes=40),
     Fetch("fetch 128 KiB of 1 KB, 20 consumers", 1_000, 128 * KIB, 1000, consumers=20, passes=2),
-    Fetch("fetch 1 x 100 B, 20 consumers", 10_000, 0, 100, consumers=20, passes=30),
+    Fetch("fetch 1 x 100 B, 20 consumers", 40_000, 0, 100, consumers=20, passes=8),
     Fetch("fetch 16 KiB of 1 KB, 100 partitions", 40, 16 * KIB, 1000, partitions=100, passes=40),
 )
 
@@ -162,7 +162,7 @@ READ_BYTES = 2 << 30
 
 
 def _combinations() -> Iterator[Row]:
-    sizes = (("1 x", 0, 20_000, 10_000), ("16 KiB of", 16 * KIB, 12_000, 4_000), ("128 KiB of", 128 * KIB, 3_000, 500))
+    sizes = (("1 x", 0, 20_000, 40_000), ("16 KiB of", 16 * KIB, 12_000, 4_000), ("128 KiB of", 128 * KIB, 3_000, 500))
     for (size, batch_bytes, requests, batches), (record, record_bytes), (codec_name, codec) in product(
         sizes, (("100 B", 100), ("1 KB", 1000)), (("", Codec.NONE), (", lz4", Codec.LZ4))
     ):

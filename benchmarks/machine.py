@@ -9,7 +9,9 @@ from pathlib import Path
 
 from harness.versions import KAFKA_4, KFAKE
 
-from benchmarks.brokers import CLOCK_TICK_S, Broker
+from benchmarks.brokers import Broker
+
+CLOCK_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 _IDLE, _IOWAIT, _GUEST = 3, 4, 8
 """Where the times of no work stand in the first line of /proc/stat, and those that are told twice."""

@@ -475,8 +475,10 @@ class Channel:
             return None if sent == len(data) else Outgoing(self.sock, [data[sent:]])
         if not parts and not replies:
             return None
-        outgoing = Outgoing(self.sock, [*replies, *parts])
-        replies.clear()
+        if replies:
+            parts = [*replies, *parts]
+            replies.clear()
+        outgoing = Outgoing(self.sock, parts)
         return None if outgoing.send_now() else outgoing
 
 

@@ -53,9 +53,10 @@ class Outgoing:
                     if not self._send_slice(piece):
                         return False
                 else:
+                    sent = self._sent
                     more = socket.MSG_MORE if len(pieces) > 1 else 0
-                    self._sent += self._sock.send(memoryview(piece)[self._sent :] if self._sent else piece, more)
-                    if self._sent < len(piece):
+                    self._sent = sent = sent + self._sock.send(memoryview(piece)[sent:] if sent else piece, more)
+                    if sent < len(piece):
                         continue
                 del pieces[0]
                 self._sent = 0
@@ -66,17 +67,18 @@ class Outgoing:
 
     def _send_slice(self, piece: LogSlice) -> bool:
         """Send all of a slice; False when the file is not in memory, BlockingIOError when the socket is full."""
-        file = piece.file.fd
+        sent, size = self._sent, piece.size
         if not self._warm:
-            self._warm = piece.is_in_memory(self._sent)
+            self._warm = piece.is_in_memory(sent)
             if not self._warm:
                 self.is_cold = True
                 return False
-        while self._sent < piece.size:
-            sent = os.sendfile(self._sock.fileno(), file, piece.position + self._sent, piece.size - self._sent)
-            if sent == 0:
-                raise OSError(f"{piece!r} ends before its {piece.size} bytes")
-            self._sent += sent
+        file, sock, position = piece.file.fd, self._sock.fileno(), piece.position
+        while sent < size:
+            gone = os.sendfile(sock, file, position + sent, size - sent)
+            if gone == 0:
+                raise OSError(f"{piece!r} ends before its {size} bytes")
+            self._sent = sent = sent + gone
         return True
 
     async def send_rest(self) -> None:
@@ -105,17 +107,19 @@ def _gathered(parts: Sequence[Part]) -> list[Piece]:
     pieces: list[Piece] = []
     small: list[Any] = []
     start = 0
-    for number, part in enumerate(parts):
-        if type(part) is LogSlice:
-            small += parts[start:number]
-            start = number + 1
-            if part.size < COPY_BELOW:
-                small.append(part.read_bytes())
-            else:
-                if small:
-                    pieces.append(b"".join(small))
-                    small = []
-                pieces.append(part)
+    kinds = list(map(type, parts))
+    for _ in range(kinds.count(LogSlice)):
+        number = kinds.index(LogSlice, start)
+        part: Any = parts[number]
+        small += parts[start:number]
+        start = number + 1
+        if part.size < COPY_BELOW:
+            small.append(part.read_bytes())
+        else:
+            if small:
+                pieces.append(b"".join(small))
+                small = []
+            pieces.append(part)
     small += parts[start:]
     if small:
         pieces.append(b"".join(small))

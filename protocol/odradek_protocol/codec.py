@@ -115,6 +115,7 @@ class _Source:
             "struct_error": struct.error,
             "unpack": struct.unpack_from,
             "pack": struct.pack,
+            "new": object.__new__,
             "uvarint": decode_uvarint,
             "to_uvarint": encode_uvarint,
             "U": UVARINTS,
@@ -171,7 +172,7 @@ class _DecoderSource(_Source):
     def struct(self, kind: type[Struct], version: int, target: str) -> None:
         inline, tagged = _present(kind, version)
         cls = self.bind("C", kind)
-        self.line(f"{target} = {cls}.__new__({cls})")
+        self.line(f"{target} = new({cls})")
         for field in kind.FIELDS:
             if not field.in_version(version) or field.tag is not None:
                 self.line(f"{target}.{field.name} = {self.bind('D', field.absent_value)}")

@@ -46,9 +46,10 @@ def read_client_id(frame: memoryview, position: int) -> tuple[str | None, int]:
         position += 2
         if size < 0:
             return None, position
-        if position + size > len(frame):
+        end = position + size
+        if end > len(frame):
             raise ProtocolError(f"client id of {size} bytes is cut short")
-        return str(frame[position : position + size], "utf-8"), position + size
+        return str(frame[position:end], "utf-8"), end
     except (struct.error, UnicodeDecodeError) as error:
         raise ProtocolError(f"client id: {error}") from error
 

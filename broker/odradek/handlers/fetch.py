@@ -240,19 +240,20 @@ def _by_topic(told: Sequence[tuple[FetchTarget, PartitionData]]) -> list[Fetchab
 
 def _look(node: "Node", request: Request[FetchRequest], targets: Sequence[FetchTarget], max_bytes: int) -> _Round:
     """Read every target once, within `max_bytes` in all."""
-    found = _Round(max_bytes)
+    look = _Round(max_bytes)
+    found, watched = look.found, look.watched
     committed = request.body.isolation_level == READ_COMMITTED
     by_id = request.version >= FIRST_WITH_TOPIC_IDS
     for target in targets:
         try:
             partition = _find(node, target, by_id)
-            data = _read(partition, target, found, committed)
-            found.watched.append(partition)
+            data = _read(partition, target, look, committed)
+            watched.append(partition)
         except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
             data = _refusal(target, error, request)
-            found.failed = True
-        found.found.append((target, data))
-    return found
+            look.failed = True
+        found.append((target, data))
+    return look
 
 
 def _refusal(target: FetchTarget, error: Exception, request: Request[FetchRequest]) -> PartitionData:
@@ -297,7 +298,7 @@ def _read(partition: Partition, target: FetchTarget, found: _Round, committed: b
         partition.check_epoch(target.current_leader_epoch)
     log = partition.log
     end_offset = high_watermark = partition.high_watermark
-    stable_offset = partition.last_stable_offset
+    stable_offset = log.last_stable_offset(high_watermark)
     if committed:
         end_offset = stable_offset
     offset = target.fetch_offset
@@ -307,7 +308,7 @@ def _read(partition: Partition, target: FetchTarget, found: _Round, committed: b
         found.failed = True
     elif (first := found.size_bytes == 0) or found.bytes_left > 0:
         limit = min(target.max_bytes, found.bytes_left)
-        records = log.read(offset, limit, end_offset, at_least_one=first)
+        records = log.read(offset, limit, end_offset, first)
         if records is not None:
             size = records.size
             found.size_bytes += size

@@ -345,7 +345,7 @@ class Log:
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
-    def read(self, offset: int, max_bytes: int, end_offset: int, *, at_least_one: bool) -> LogSlice | None:
+    def read(self, offset: int, max_bytes: int, end_offset: int, at_least_one: bool) -> LogSlice | None:
         """Whole batches from the one that holds `offset` on, all below `end_offset` and in one segment.
 
         At most `max_bytes`; with `at_least_one` the first batch is given even if it is larger. None when nothing is

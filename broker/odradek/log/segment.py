@@ -484,7 +484,7 @@ class Segment:
         return self._indexes
 
     def slice(
-        self, position: int, first_offset: int, max_bytes: int, end_offset: int, *, at_least_one: bool
+        self, position: int, first_offset: int, max_bytes: int, end_offset: int, at_least_one: bool
     ) -> LogSlice | None:
         """Whole batches from the one at `position` on, which begins with `first_offset`. Raises OSError.
 

@@ -45,7 +45,7 @@ class SegmentList:
                 return None
             segment = self.items[bisect_right(self.bases, segment.base_offset)]
             position, first_offset = 0, max(first_offset, segment.base_offset)
-        found = segment.slice(position, first_offset, max_bytes, end_offset, at_least_one=at_least_one)
+        found = segment.slice(position, first_offset, max_bytes, end_offset, at_least_one)
         if found is None:
             return None
         hints = self._hints

@@ -110,7 +110,7 @@ PATTERNS: tuple[Row, ...] = (
     SparkReads("Spark reads, 2 ListOffsets for 500 records", 15_000),
     IdleQuery("Spark query that is idle, 260 requests/s"),
     BesideFlood("produce 1 x 100 B, beside a flood", 1_000),
-    BesideSlow("fetch 16 KiB of 1 KB, beside 20 slow consumers", 2_000, 16 * KIB, 1000, passes=40),
+    BesideSlow("fetch 16 KiB of 1 KB, beside 20 slow consumers", 2_000, 16 * KIB, 1000, passes=120),
 )
 
 CLIENTS: tuple[Row, ...] = (

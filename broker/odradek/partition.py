@@ -140,7 +140,7 @@ class Partition:
         raise BrokerError(Error.UNKNOWN_LEADER_EPOCH, known)
 
     def append(
-        self, records: memoryview, origin: Origin = Origin.CLIENT, batch: RecordBatch | None = None
+        self, records: memoryview, batch: RecordBatch | None = None, origin: Origin = Origin.CLIENT
     ) -> AppendResult:
         """Append one batch as the leader, and wake who waits for it. `batch` is its header, where that is read already.
 

@@ -184,7 +184,7 @@ class Shard(ABC):
             attributes=0 if producer is NO_PRODUCER else TRANSACTIONAL,
         )
         self.partition.check_enough_replicas()
-        return self.partition.append(memoryview(batch), Origin.COORDINATOR).last_offset
+        return self.partition.append(memoryview(batch), origin=Origin.COORDINATOR).last_offset
 
     def is_committed(self, last_offset: int) -> bool:
         """Whether nothing has to be waited for: what was appended is replicated, and flushed where that is asked."""

@@ -99,7 +99,7 @@ class Buffers:
             capacity = SMALL_BUFFER
         else:
             capacity = 1 << (size - 1).bit_length() if size <= LARGEST_KEPT else size
-        others = self._others[capacity]
+        others = self._others.get(capacity)
         if others:
             self._others_bytes -= capacity
             return others.pop()

@@ -39,7 +39,7 @@ from odradek.conversion import raise_format, recompress
 from odradek.group_commit import FlushWaiter
 from odradek.handlers.registry import CloseConnection, answer_for, handles
 from odradek.log.errors import RecordErrors
-from odradek.log.log import AppendResult, Origin
+from odradek.log.log import AppendResult
 from odradek.log.validation import read_batch
 from odradek.partition import Partition
 from odradek.transactions.joining import ClientProtocol, join_transaction
@@ -130,7 +130,7 @@ def produce(
                 partition, records, batch = _admit(node, request, topic, data, refused is not None)
                 if refused is None and partition.config.compression_type != "producer" and not (topics or replies):
                     return _produce_prepared(node, connection, request)
-                result = partition.append(records, Origin.CLIENT, batch)
+                result = partition.append(records, batch)
             except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
                 replies.append(_refusal(request, partition, data.index, error))
                 continue

@@ -67,6 +67,7 @@ class Origin(enum.Enum):
 
 _CLIENT = Origin.CLIENT
 _COORDINATOR = Origin.COORDINATOR
+"""Bound here, as every append asks for them."""
 
 _LENGTH_AND_MAGIC = struct.Struct(">8xi4xb")
 _HEAD_SIZE = _LENGTH_AND_MAGIC.size
@@ -93,7 +94,7 @@ def read_batch(records: memoryview) -> RecordBatch:
     try:
         batch = read_header(records)
     except ProtocolError:
-        pass
+        pass  # why it is none is found below
     else:
         if batch.magic == MAGIC and batch.size == len(records):
             return batch

@@ -180,7 +180,7 @@ class LocalMarkers:
             producer_epoch=marker.producer_epoch,
             attributes=TRANSACTIONAL | CONTROL,
         )
-        return partition.append(memoryview(batch), Origin.COORDINATOR).last_offset
+        return partition.append(memoryview(batch), origin=Origin.COORDINATOR).last_offset
 
     def _ended(self, partition: "Partition", marker: Marker) -> None:
         """The marker is there for good: offsets of the transaction become visible, or are dropped."""

@@ -254,7 +254,7 @@ async def test_records_of_transactions(tmp_path: Path, level: str, expected: lis
         partition = node.partition("t")
         for number, (value, end) in enumerate([(b"dropped", ControlType.ABORT), (b"kept", ControlType.COMMIT)]):
             produce_in_transaction(node, value, number)
-            partition.append(marker(end, number, 0), Origin.COORDINATOR)
+            partition.append(marker(end, number, 0), origin=Origin.COORDINATOR)
         produce_in_transaction(node, b"open", 2)
         fetched = await group.fetch("m")
         if level == "read_uncommitted":
@@ -262,7 +262,7 @@ async def test_records_of_transactions(tmp_path: Path, level: str, expected: lis
             return
         assert fetched.values == [b"kept"]
         assert await group.acknowledge("m", *((first, last, ACCEPT) for first, last, _ in fetched.acquired)) == 0
-        partition.append(marker(ControlType.ABORT, 2, 0), Origin.COORDINATOR)
+        partition.append(marker(ControlType.ABORT, 2, 0), origin=Origin.COORDINATOR)
         node.produce("t", b"after")
         assert (await group.fetch("m")).values == [b"after"]
 

@@ -10,7 +10,7 @@ alike from whatever else the machine does. How much that was is measured for eac
     python -m benchmarks --combinations                     every kind of batch, produced and read in every way
     python -m benchmarks --against ../before --rows fetch   has a change made it slower? Another tree of these sources
 
-    brokers.py          how each broker is started; its CPU time and memory, from /proc
+    brokers.py          how each broker is started; its CPU time, by its clock, and its memory
     client.py           one connection: requests one at a time, for what goes before and after a load
     frames.py           requests, written before the clock starts
     load.py             sends frames, and takes replies with as little CPU as can be

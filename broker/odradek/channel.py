@@ -113,8 +113,10 @@ class ReceiveMemory:
         self._waiting = trio.lowlevel.ParkingLot()
 
     def is_short_for(self, frames: ServerConnection) -> bool:
-        """Whether a connection has to wait before it borrows a buffer; one that has a buffer goes on with it."""
-        return self.is_limited and self._limit_bytes <= self.buffers.lent_bytes and not frames.holds_buffer
+        """Whether a connection has to wait before it borrows a buffer, where memory `is_limited`; one that has a buffer
+        goes on with it.
+        """
+        return self._limit_bytes <= self.buffers.lent_bytes and not frames.holds_buffer
 
     async def wait_for(self, frames: ServerConnection) -> None:
         """Wait until others have given buffers back; the last one in may pass the limit."""

@@ -64,8 +64,8 @@ _reply_v1 = struct.Struct(">iix").pack
 class Buffers:
     """Receive buffers that connections borrow while bytes are on their way; an idle connection holds none.
 
-    Sizes are powers of two from `SMALL_BUFFER`, so that a returned buffer serves other frames. `kept_bytes` bounds what
-    waits here; `lent_bytes` is what connections hold now.
+    Sizes are powers of two from `SMALL_BUFFER`, so that a returned buffer serves other frames. `max_kept_bytes`
+    bounds what waits here, `kept_bytes`; `lent_bytes` is what connections hold now.
 
     A buffer is a mapping of its own, which the system fills with memory page by page as bytes arrive: a client that
     declares 100 MiB and sends none takes none.
@@ -91,11 +91,11 @@ class Buffers:
 
     def borrow(self, size: int) -> memoryview:
         """A buffer of at least `size` bytes."""
-        buffer = self._at_hand
-        if buffer is not None and size <= SMALL_BUFFER:
-            self._at_hand = None
-            return buffer
         if size <= SMALL_BUFFER:
+            buffer = self._at_hand
+            if buffer is not None:
+                self._at_hand = None
+                return buffer
             capacity = SMALL_BUFFER
         else:
             capacity = 1 << (size - 1).bit_length() if size <= LARGEST_KEPT else size
@@ -111,10 +111,11 @@ class Buffers:
     def give_back(self, buffer: memoryview) -> None:
         """Take a buffer back; nobody may look at it any more."""
         capacity = len(buffer)
-        if capacity == SMALL_BUFFER and self._at_hand is None:
+        others_bytes = self._others_bytes + capacity
+        if self._at_hand is None and capacity == SMALL_BUFFER and others_bytes <= self.max_kept_bytes:
             self._at_hand = buffer
         elif capacity <= LARGEST_KEPT and self.kept_bytes + capacity <= self.max_kept_bytes:
-            self._others_bytes += capacity
+            self._others_bytes = others_bytes
             self._others[capacity].append(buffer)
         else:
             self._bytes -= capacity

@@ -190,6 +190,16 @@ class TestBuffers:
             buffers.give_back(buffer)
         assert buffers.kept_bytes == 2 * SMALL_BUFFER
 
+    def test_a_small_one_counts_among_what_is_kept(self) -> None:
+        buffers = Buffers(max_kept_bytes=3 * SMALL_BUFFER)
+        small, larger, other = buffers.borrow(1), buffers.borrow(2 * SMALL_BUFFER), buffers.borrow(1)
+        for buffer in (larger, small, other):
+            buffers.give_back(buffer)
+        assert (buffers.kept_bytes, buffers.lent_bytes) == (3 * SMALL_BUFFER, 0)
+        none = Buffers(max_kept_bytes=0)
+        none.give_back(none.borrow(1))
+        assert (none.kept_bytes, none.lent_bytes) == (0, 0)
+
     def test_the_largest_buffers_are_not_kept(self) -> None:
         buffers = Buffers(max_kept_bytes=1 << 40)
         buffers.give_back(buffers.borrow(16 * 1024 * 1024))

@@ -18,8 +18,8 @@ from benchmarks.catalogue import COMBINATIONS, QUICK_ROWS, ROWS
 from benchmarks.chart import write_chart
 from benchmarks.machine import Others, describe_machine
 from benchmarks.report import comparison, markdown, matrix, table
-from benchmarks.results import OTHER_TREE, OURS, THEIRS, Results
-from benchmarks.rows import Row
+from benchmarks.results import BUSY, OTHER_TREE, OURS, THEIRS, Results
+from benchmarks.rows import Figures, Row
 
 RESULTS = TREE / "build" / "benchmarks"
 
@@ -117,25 +117,37 @@ def run(rows: Sequence[Row], brokers: Sequence[Broker], rounds: int, share: floa
     for number in range(rounds + 1):
         for row in rows:
             # Whoever comes second finds the machine in another state, so the order changes.
-            for broker in brokers if number % 2 else brokers[::-1]:
-                if (row.name, broker.name) in results.failures:
-                    continue
-                others = Others(brokers)
-                try:
-                    figures = row.run(broker, share)
-                except (OSError, RuntimeError, subprocess.SubprocessError) as error:
-                    results.failures[row.name, broker.name] = str(error)
-                    print(f"failed: {row.name}, {broker.name}: {error}", flush=True)
-                    continue
-                used = others.share()
-                if number:
-                    results.add(row.name, broker.name, figures, used)
-                told = ", ".join(f"{metric} {value:.4g}" for metric, value in figures.items())
-                print(
-                    f"{time.monotonic() - began:6.1f} s  round {number}  {broker.name:8} {row.name}: {told}"
-                    f" (others: {used:.0%})",
-                    flush=True,
-                )
+            order = brokers if number % 2 else brokers[::-1]
+            others = Others(brokers)
+            measured = _measure(row, [one for one in order if (row.name, one.name) not in results.failures], share)
+            used = others.share()
+            for broker, figures in measured.items():
+                if isinstance(figures, Exception):
+                    results.failures[row.name, broker] = told = str(figures)
+                else:
+                    told = ", ".join(f"{metric} {value:.4g}" for metric, value in figures.items())
+                    if number:
+                        results.add(row.name, broker, figures, used)
+                print(f"{time.monotonic() - began:6.1f} s  round {number}  {broker:8} {row.name}: {told}", flush=True)
+            if used > BUSY:
+                print(f"          others took {used:.0%} of the machine meanwhile", flush=True)
+
+
+def _measure(row: Row, brokers: Sequence[Broker], share: float) -> dict[str, Figures | Exception]:
+    """Run a row once against all brokers, a part of its load each in turns; what each measured, or why it failed."""
+    measured: dict[str, Figures | Exception] = {}
+    running = {broker.name: row.steps(broker, share) for broker in brokers}
+    while running:
+        for name, steps in list(running.items()):
+            try:
+                next(steps)
+            except StopIteration as end:
+                measured[name] = end.value
+                del running[name]
+            except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+                measured[name] = error
+                del running[name]
+    return measured
 
 
 def _write(results: Results, options: argparse.Namespace, path: Path) -> None:

@@ -10,7 +10,7 @@ import statistics
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from benchmarks import frames, tools
 from benchmarks.brokers import IGNORED_TOPIC_SETTINGS, Broker
 from benchmarks.client import Client
 from benchmarks.frames import Frame
-from benchmarks.load import Check, Consumer, Requests, drive, end_to_end, produce_check
+from benchmarks.load import Check, Consumer, Exchange, Requests, drive, end_to_end, produce_check
 from odradek_protocol.records.compression import Codec
 
 Figures = dict[str, float]
@@ -34,7 +34,13 @@ ON_DISK = ("flush.messages", "1")
 MANY_TIMEOUT_S = 600.0
 """How long a broker may take to make a topic of many partitions."""
 
+TURNS = 6
+"""Parts of a load that brokers get in turns: a few tenths of a second each."""
+
 _numbers = itertools.count(1)
+
+Steps = Generator[None, None, Figures]
+"""A run that stops where it is another broker's turn, and gives at last what the load cost."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,48 @@ class Row(ABC):
     @abstractmethod
     def run(self, broker: Broker, share: float) -> Figures:
         """Put the load on a broker and give what it cost."""
+
+    def steps(self, broker: Broker, share: float) -> Steps:
+        """The same as a load in parts; of one part, where a row has no others."""
+        yield
+        return self.run(broker, share)
+
+
+@dataclass(frozen=True)
+class RowInTurns(Row):
+    """A row whose load has parts. What disturbs the machine for some seconds then disturbs every broker alike."""
+
+    @abstractmethod
+    def steps(self, broker: Broker, share: float) -> Steps:
+        """Put one part of the load after the other on a broker."""
+
+    def run(self, broker: Broker, share: float) -> Figures:
+        steps = self.steps(broker, share)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                figures: Figures = end.value
+                return figures
+
+
+class Meter:
+    """What the parts of a load have cost a broker so far."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.seconds = 0.0
+        self.cpu_s = 0.0
+        self._broker = broker
+
+    def drive(self, exchanges: Sequence[Exchange]) -> None:
+        """Run one part to its end."""
+        cpu_s = self._broker.cpu_s()
+        self.seconds += drive(exchanges)
+        self.cpu_s += self._broker.cpu_s() - cpu_s
+
+    def cost_of(self, unit: str, count: int) -> Figures:
+        """CPU time for each of `count` units, and how many the broker did in a second."""
+        return cost_of(unit, count, self.seconds, self.cpu_s)
 
 
 @contextmanager
@@ -90,7 +138,7 @@ def percentiles(latencies_s: Sequence[float]) -> Figures:
 
 
 @dataclass(frozen=True)
-class Produce(Row):
+class Produce(RowInTurns):
     """Prebuilt Produce requests, each with a batch for `partitions_in_request` of the topic's partitions in turn."""
 
     requests: int
@@ -107,23 +155,24 @@ class Produce(Row):
     latency: bool = False
     settings: tuple[tuple[str, str], ...] = ()
 
-    def run(self, broker: Broker, share: float) -> Figures:
-        requests = max(int(self.requests * share) // self.connections, 1)
+    def steps(self, broker: Broker, share: float) -> Steps:
+        each = max(int(self.requests * share) // self.connections // TURNS, 1)
         count = frames.records_in(self.batch_bytes, self.record_bytes)
+        meter = Meter(broker)
+        latencies_s: list[float] = []
         with temporary_topic(broker, self.partitions, dict(self.settings)) as topic:
-            exchanges = [
-                Requests(
-                    broker.port, self._frames(broker, topic, requests, count), self.in_flight, produce_check(topic)
-                )
-                for _ in range(self.connections)
-            ]
-            cpu_s = broker.cpu_s()
-            seconds = drive(exchanges)
-            cpu_s = broker.cpu_s() - cpu_s
+            sources = [self._frames(broker, topic, each * TURNS, count) for _ in range(self.connections)]
+            for _ in range(TURNS):
+                yield
+                exchanges = [
+                    Requests(broker.port, itertools.islice(source, each), self.in_flight, produce_check(topic))
+                    for source in sources
+                ]
+                meter.drive(exchanges)
+                latencies_s += itertools.chain.from_iterable(one.latencies_s for one in exchanges)
         if self.latency:
-            return percentiles(list(itertools.chain.from_iterable(one.latencies_s for one in exchanges)))
-        records = requests * self.connections * count * self.partitions_in_request
-        return cost_of("record", records, seconds, cpu_s)
+            return percentiles(latencies_s)
+        return meter.cost_of("record", each * TURNS * self.connections * count * self.partitions_in_request)
 
     def _frames(self, broker: Broker, topic: str, requests: int, count: int) -> Iterator[Frame]:
         producer_id = -1
@@ -148,7 +197,7 @@ def _in_sequence(frame: bytearray, batch_bytes: int, count: int, requests: int) 
 
 
 @dataclass(frozen=True)
-class Fetch(Row):
+class Fetch(RowInTurns):
     """Consumers that read a topic of `batches` batches in each partition from its start, `passes` times."""
 
     batches: int
@@ -159,33 +208,33 @@ class Fetch(Row):
     consumers: int = 1
     passes: int = 1
 
-    def run(self, broker: Broker, share: float) -> Figures:
+    def steps(self, broker: Broker, share: float) -> Steps:
         count = frames.records_in(self.batch_bytes, self.record_bytes)
         batch = frames.make_batch(count, self.record_bytes, self.codec)
-        passes = max(int(self.passes * share), 1)
+        passes = max(round(self.passes * share / TURNS), 1)
+        meter = Meter(broker)
         with temporary_topic(broker, self.partitions) as topic:
             fill(broker, topic, [batch], self.partitions, self.batches)
-            consumers = [
-                Consumer(
-                    broker.port,
-                    topic,
-                    self.partitions,
-                    self.batches * count,
-                    batch_bytes=len(batch),
-                    batch_records=count,
-                    passes=passes,
-                )
-                for _ in range(self.consumers)
-            ]
-            cpu_s = broker.cpu_s()
-            seconds = drive(consumers)
-            cpu_s = broker.cpu_s() - cpu_s
-        records = self.batches * count * self.partitions * self.consumers * passes
-        return cost_of("record", records, seconds, cpu_s)
+            for _ in range(TURNS):
+                yield
+                consumers = [
+                    Consumer(
+                        broker.port,
+                        topic,
+                        self.partitions,
+                        self.batches * count,
+                        batch_bytes=len(batch),
+                        batch_records=count,
+                        passes=passes,
+                    )
+                    for _ in range(self.consumers)
+                ]
+                meter.drive(consumers)
+        return meter.cost_of("record", self.batches * count * self.partitions * self.consumers * passes * TURNS)
 
 
 @dataclass(frozen=True)
-class SmallRequests(Row):
+class SmallRequests(RowInTurns):
     """One small request, again and again, about a topic that has a few records."""
 
     requests: int
@@ -195,18 +244,20 @@ class SmallRequests(Row):
     connections: int = 10
     in_flight: int = 1
 
-    def run(self, broker: Broker, share: float) -> Figures:
-        requests = int(self.requests * share) // self.connections
+    def steps(self, broker: Broker, share: float) -> Steps:
+        each = int(self.requests * share) // self.connections // TURNS
+        meter = Meter(broker)
         with temporary_topic(broker, self.partitions) as topic:
             frame, check = self.frame(topic), self.check(topic, self.partitions)
-            exchanges = [
-                Requests(broker.port, itertools.repeat(frame, requests), self.in_flight, check)
-                for _ in range(self.connections)
-            ]
-            cpu_s = broker.cpu_s()
-            seconds = drive(exchanges)
-            cpu_s = broker.cpu_s() - cpu_s
-        return cost_of("request", requests * self.connections, seconds, cpu_s)
+            for _ in range(TURNS):
+                yield
+                meter.drive(
+                    [
+                        Requests(broker.port, itertools.repeat(frame, each), self.in_flight, check)
+                        for _ in range(self.connections)
+                    ]
+                )
+        return meter.cost_of("request", each * TURNS * self.connections)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ Replies to requests that came together leave together, those of one connection i
 
 import logging
 import socket
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from enum import Enum, auto
 from functools import partial
 from types import CoroutineType
@@ -32,7 +32,6 @@ from odradek.handlers.registry import CloseConnection, answer_for, registered
 from odradek.transport import Outgoing
 from odradek.waiting import Postponed
 from odradek.workers import Workers
-from odradek_protocol.codec import Part
 from odradek_protocol.connection import Buffers, Request, ServerConnection
 from odradek_protocol.errors import ProtocolError
 from odradek_protocol.schema import Api
@@ -174,7 +173,8 @@ class Channel:
         self._workers = workers
         self._ended = ended
         self._frames = ServerConnection(memory.buffers, node.config.socket_request_max_bytes)
-        self._replies: list[bytes] = []
+        self._replies: list[Any] = []
+        """Frames that are to be sent; one with slices of a log in its parts."""
         self._postponed: tuple[Request[Any], Postponed] | None = None
         self._unsent: Outgoing | None = None
         self._scope: trio.CancelScope | None = None
@@ -460,27 +460,27 @@ class Channel:
         """Take a reply to be sent with the next ones, or send it; what the socket does not take is given back."""
         if response is None:
             return None
-        if request.api.key == FETCH:
-            return self._send(self._frames.reply_parts(request, response))
-        self._replies.append(self._frames.reply(request, response))
-        return self._send() if len(self._replies) >= REPLIES_TOGETHER else None
-
-    def _send(self, parts: Sequence[Part] = ()) -> Outgoing | None:
-        """Send the replies that are ready, and `parts`; give what the socket does not take at once."""
         replies = self._replies
-        if not parts and len(replies) == 1:
+        if request.api.key == FETCH:
+            replies += self._frames.reply_parts(request, response)
+            return self._send()
+        replies.append(self._frames.reply(request, response))
+        return self._send() if len(replies) >= REPLIES_TOGETHER else None
+
+    def _send(self) -> Outgoing | None:
+        """Send the replies that are ready; give what the socket does not take at once."""
+        replies = self._replies
+        if len(replies) == 1:
             data = replies.pop()
             try:
                 sent = self.sock.send(data)
             except BlockingIOError:
                 sent = 0
             return None if sent == len(data) else Outgoing(self.sock, [data[sent:]])
-        if not parts and not replies:
+        if not replies:
             return None
-        if replies:
-            parts = [*replies, *parts]
-            replies.clear()
-        outgoing = Outgoing(self.sock, parts)
+        self._replies = []
+        outgoing = Outgoing(self.sock, replies)
         return None if outgoing.send_now() else outgoing
 
 

@@ -26,41 +26,25 @@ __all__ = ["FINAL_EPOCH", "INITIAL_EPOCH", "FetchSession", "FetchSessions", "Fet
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
+WHOLE = (INITIAL_EPOCH, FINAL_EPOCH)
+"""The epochs of requests that name all their partitions."""
 EVICTION_MS = 120_000
 """Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS: how long a session is safe from others."""
 
 
 class FetchTarget:
-    """One partition of a fetch: where to read, how much, and (in a session) what the last reply told."""
+    """One partition of a fetch: what a request last asked of it, and (in a session) what the last reply told."""
 
-    __slots__ = (
-        "current_leader_epoch",
-        "fetch_offset",
-        "index",
-        "last_fetched_epoch",
-        "max_bytes",
-        "served_topic",
-        "told",
-        "topic",
-        "topic_id",
-    )
+    __slots__ = ("asked", "served_topic", "told", "topic", "topic_id")
 
     def __init__(self, topic: str, topic_id: bytes, asked: FetchPartition) -> None:
         self.topic = topic
         self.topic_id = topic_id
-        self.index = asked.partition
+        self.asked = asked
         self.served_topic = ""
         """The name of the topic that was last read by its id."""
         self.told: tuple[int, int, int] | None = None
         """High watermark, last stable offset and log start offset of the last reply that had no error."""
-        self.update(asked)
-
-    def update(self, asked: FetchPartition) -> None:
-        """Take over what a request says of the partition."""
-        self.fetch_offset = asked.fetch_offset
-        self.max_bytes = asked.partition_max_bytes
-        self.current_leader_epoch = asked.current_leader_epoch
-        self.last_fetched_epoch = asked.last_fetched_epoch
 
     def must_tell(self, data: PartitionData) -> bool:
         """Whether a reply to an incremental fetch has to name the partition; remembers what is told."""
@@ -98,7 +82,7 @@ class FetchSession:
                 if target is None:
                     targets[name, asked.partition] = FetchTarget(topic.topic, topic.topic_id, asked)
                 else:
-                    target.update(asked)
+                    target.asked = asked
         for forgotten in request.forgotten_topics_data:
             name = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
             for index in forgotten.partitions:
@@ -106,7 +90,7 @@ class FetchSession:
 
     def move_to_end(self, target: FetchTarget) -> None:
         """Read `target` last the next time: it had data now, and the others want their turn."""
-        key = (target.topic_id if self.uses_topic_ids else target.topic, target.index)
+        key = (target.topic_id if self.uses_topic_ids else target.topic, target.asked.partition)
         if key in self.targets:
             del self.targets[key]
             self.targets[key] = target
@@ -114,13 +98,13 @@ class FetchSession:
 
 def targets_of(request: FetchRequest, uses_topic_ids: bool) -> dict[object, FetchTarget]:
     """The partitions that a request names, by (topic or topic id, index)."""
-    return {
-        (topic.topic_id if uses_topic_ids else topic.topic, asked.partition): FetchTarget(
-            topic.topic, topic.topic_id, asked
-        )
-        for topic in request.topics
-        for asked in topic.partitions
-    }
+    targets: dict[object, FetchTarget] = {}
+    for topic in request.topics:
+        name, topic_id = topic.topic, topic.topic_id
+        key = topic_id if uses_topic_ids else name
+        for asked in topic.partitions:
+            targets[key, asked.partition] = FetchTarget(name, topic_id, asked)
+    return targets
 
 
 class FetchSessions:
@@ -141,7 +125,7 @@ class FetchSessions:
         Raises BrokerError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, or FETCH_SESSION_TOPIC_ID_ERROR
         when a session that was made with topic names goes on with ids, or the other way.
         """
-        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+        if request.session_epoch in WHOLE:
             self._sessions.pop(request.session_id, None)
             targets = targets_of(request, uses_topic_ids)
             session = None

@@ -8,7 +8,7 @@ Frames leave in parts: neighbouring bytes in one `send`, and slices of a log str
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import trio
@@ -22,21 +22,20 @@ COPY_BELOW = 32 * 1024
 """Slices smaller than this are read and sent with their neighbours: one call less than sendfile between two sends."""
 
 Piece = bytes | LogSlice
+_joined: Callable[[list[Any]], bytes] = b"".join
 
 
 class Outgoing:
     """Bytes and log slices on their way to one socket."""
 
-    __slots__ = ("_pieces", "_sent", "_sock", "_warm", "is_cold")
+    __slots__ = ("_pieces", "_sent", "_sock", "is_cold")
 
-    def __init__(self, sock: socket.socket, parts: Sequence[Part]) -> None:
-        """Raises OSError when a small slice cannot be read from its file."""
+    def __init__(self, sock: socket.socket, parts: list[Part]) -> None:
+        """The list of `parts` is the sender's from now on. Raises OSError when a small slice cannot be read."""
         self._sock = sock
         self._pieces = _gathered(parts)
         self._sent = 0
         """Bytes of the first piece that are gone."""
-        self._warm = False
-        """Whether the first piece is a slice that the page cache holds."""
         self.is_cold = False
         """Whether `send_now` stopped because a file has to be read from the disk, and not at a full socket."""
 
@@ -45,40 +44,30 @@ class Outgoing:
 
         Raises OSError when the peer is gone or a file cannot be read.
         """
-        pieces = self._pieces
+        sock, pieces, sent = self._sock, self._pieces, self._sent
         try:
             while pieces:
                 piece = pieces[0]
-                if isinstance(piece, LogSlice):
-                    if not self._send_slice(piece):
+                if type(piece) is LogSlice:
+                    if not (piece.in_memory or piece.is_in_memory(sent)):
+                        self.is_cold = True
                         return False
+                    size = piece.size
+                    gone = os.sendfile(sock.fileno(), piece.file.fd, piece.position + sent, size - sent)
+                    if gone == 0:
+                        raise OSError(f"{piece!r} ends before its {size} bytes")
                 else:
-                    sent = self._sent
-                    more = socket.MSG_MORE if len(pieces) > 1 else 0
-                    self._sent = sent = sent + self._sock.send(memoryview(piece)[sent:] if sent else piece, more)
-                    if sent < len(piece):
-                        continue
-                del pieces[0]
-                self._sent = 0
-                self._warm = False
+                    size = len(piece)
+                    rest = memoryview(piece)[sent:] if sent else piece
+                    gone = sock.send(rest, socket.MSG_MORE if len(pieces) > 1 else 0)
+                sent += gone
+                if sent == size:
+                    del pieces[0]
+                    sent = 0
         except BlockingIOError:
             return False
-        return True
-
-    def _send_slice(self, piece: LogSlice) -> bool:
-        """Send all of a slice; False when the file is not in memory, BlockingIOError when the socket is full."""
-        sent, size = self._sent, piece.size
-        if not self._warm:
-            self._warm = piece.is_in_memory(sent)
-            if not self._warm:
-                self.is_cold = True
-                return False
-        file, sock, position = piece.file.fd, self._sock.fileno(), piece.position
-        while sent < size:
-            gone = os.sendfile(sock, file, position + sent, size - sent)
-            if gone == 0:
-                raise OSError(f"{piece!r} ends before its {size} bytes")
-            self._sent = sent = sent + gone
+        finally:
+            self._sent = sent
         return True
 
     async def send_rest(self) -> None:
@@ -94,33 +83,30 @@ class Outgoing:
     async def _warm_up(self) -> None:
         """Let the system read the first slice ahead, and wait for its end."""
         piece = self._pieces[0]
-        assert isinstance(piece, LogSlice)
+        assert type(piece) is LogSlice
         file, start = piece.file.fd, piece.position + self._sent
         size = piece.size - self._sent
         await trio.to_thread.run_sync(os.posix_fadvise, file, start, size, os.POSIX_FADV_WILLNEED)
         await trio.to_thread.run_sync(os.pread, file, 1, start + size - 1)
-        self.is_cold, self._warm = False, True
+        self.is_cold, piece.in_memory = False, True
 
 
-def _gathered(parts: Sequence[Part]) -> list[Piece]:
+def _gathered(parts: list[Part]) -> list[Piece]:
     """The parts with neighbouring bytes and small slices joined."""
     pieces: list[Piece] = []
-    small: list[Any] = []
-    start = 0
     kinds = list(map(type, parts))
+    start = unjoined = 0
     for _ in range(kinds.count(LogSlice)):
-        number = kinds.index(LogSlice, start)
-        part: Any = parts[number]
-        small += parts[start:number]
-        start = number + 1
+        at = kinds.index(LogSlice, start)
+        part: Any = parts[at]
+        start = at + 1
         if part.size < COPY_BELOW:
-            small.append(part.read_bytes())
+            parts[at] = part.read_bytes()
         else:
-            if small:
-                pieces.append(b"".join(small))
-                small = []
+            if unjoined < at:
+                pieces.append(_joined(parts[unjoined:at]))
             pieces.append(part)
-    small += parts[start:]
-    if small:
-        pieces.append(b"".join(small))
+            unjoined = start
+    if unjoined < len(parts):
+        pieces.append(_joined(parts[unjoined:]))
     return pieces

@@ -287,23 +287,28 @@ class _DecoderSource(_Source):
 
 
 class _EncoderSource(_Source):
-    def flush(self) -> None:
+    def flush(self, behind: str = "") -> None:
+        """Write the run; `behind` is what more goes into the same part."""
         if not self.run:
             return
         layout = struct.Struct(">" + "".join(code for code, _ in self.run))
         values = ", ".join(value for _, value in self.run if value)
         if values:
-            self.line(f"a({self.bind('S', layout.pack)}({values}))")
+            self.line(f"a({self.bind('S', layout.pack)}({values}){behind})")
         else:
-            self.line(f"a({bytes(layout.size)!r})")
+            self.line(f"a({bytes(layout.size)!r}{behind})")
         self.run.clear()
 
     def fixed(self, code: str, value: str) -> None:
         self.run.append((code, value))
 
-    def uvarint(self, value: str) -> None:
-        self.flush()
-        self.line(f"a(U[{value}] if {value} < 256 else to_uvarint({value}))")
+    def uvarint(self, value: str, behind: str = "") -> None:
+        """Write a varint behind the run; `behind` as in `flush`."""
+        written = f"(U[{value}] if {value} < 256 else to_uvarint({value})){behind}"
+        if self.run:
+            self.flush(f" + {written}")
+        else:
+            self.line(f"a({written})")
 
     def struct(self, kind: type[Struct], version: int, source: str) -> None:
         inline, tagged = _present(kind, version)
@@ -328,7 +333,8 @@ class _EncoderSource(_Source):
             self.line(f"a = {keep}; {body} = b''.join({parts})")
             self.line(f"{found} += (to_uvarint({field.tag}), to_uvarint(len({body})), {body})")
             self.depth -= 1
-        self.line(f"a(to_uvarint(len({found}) // 3)); a(b''.join({found}))")
+        self.line(f"if {found}: a(to_uvarint(len({found}) // 3)); a(b''.join({found}))")
+        self.line("else: a(b'\\x00')")
 
     def differs_from_default(self, field: Field, value: str) -> str:
         """The condition under which a tagged field is written; an empty array is one whatever its type."""
@@ -348,20 +354,24 @@ class _EncoderSource(_Source):
             self.bytes(field, version, source)
 
     def bytes(self, field: Field, version: int, source: str) -> None:
+        """A length and what it counts; text, which is short, in one part with its length."""
         value, size = self.name("v"), self.name("n")
-        read = f"{source}.encode()" if field.kind == "string" else source
+        is_text = field.kind == "string"
+        read = f"{source}.encode()" if is_text else source
         if field.nullable(version):
             self.line(f"if {source} is None: {value} = b''; {size} = -1")
             self.line(f"else: {value} = {read}; {size} = len({value})")
         else:
             self.line(f"{value} = {read}; {size} = len({value})")
+        behind = f" + {value}" if is_text else ""
         if self.flexible:
             self.line(f"{size} += 1")
-            self.uvarint(size)
+            self.uvarint(size, behind)
         else:
-            self.fixed("h" if field.kind == "string" else "i", size)
-            self.flush()
-        self.line(f"if {value}: a({value})")
+            self.fixed("h" if is_text else "i", size)
+            self.flush(behind)
+        if not is_text:
+            self.line(f"if {size} > {int(self.flexible)}: a({value})")
 
     def nested(self, field: Field, version: int, source: str) -> None:
         assert isinstance(field.of, type)

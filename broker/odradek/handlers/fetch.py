@@ -20,7 +20,7 @@ KIP-110 (v10: zstd), KIP-227 (v7: sessions), KIP-320 (v9, v12), KIP-392 (v11), K
 have null records.
 """
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -38,6 +38,7 @@ from odradek_protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
+    FetchPartition,
     FetchRequest,
     FetchResponse,
     PartitionData,
@@ -60,16 +61,21 @@ WITH_ABORTED = frozenset({Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_
 class _Round:
     """One look at all partitions of a fetch: what came of it."""
 
-    __slots__ = ("bytes_left", "failed", "found", "ready_bytes", "size_bytes", "watched")
+    __slots__ = ("bytes_left", "failed", "found", "ready_bytes", "size_bytes", "targets")
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, targets: Sequence[FetchTarget], max_bytes: int) -> None:
+        self.targets = targets
         self.bytes_left = max_bytes
         self.size_bytes = 0
         self.ready_bytes = 0
         """What counts for `min_bytes`: all that the limits allow where there is more, as if batches were cut in two."""
         self.failed = False
-        self.found: list[tuple[FetchTarget, PartitionData]] = []
-        self.watched: list[Partition] = []
+        self.found: list[PartitionData] = []
+        """What is answered of each target, in their order."""
+
+    def answers(self) -> Iterable[tuple[FetchTarget, PartitionData]]:
+        """Each target and what is answered of it."""
+        return zip(self.targets, self.found, strict=True)
 
 
 @handles(FetchRequest)
@@ -88,7 +94,7 @@ def fetch(
     max_bytes = min(body.max_bytes, node.config.fetch_max_bytes)
     found = _look(node, request, targets, max_bytes)
     if found.ready_bytes < body.min_bytes and body.max_wait_ms > 0 and not found.failed and targets:
-        return _LongPoll(node, request, session, targets, found, incremental=incremental)
+        return _LongPoll(node, request, session, found, incremental=incremental)
     if request.version < FIRST_WITH_ZSTD:
         _refuse_formats(node, found, request)
     return _response(session, found, incremental=incremental)
@@ -114,7 +120,6 @@ class _LongPoll(Postponed):
         node: "Node",
         request: Request[FetchRequest],
         session: FetchSession | None,
-        targets: Sequence[FetchTarget],
         found: _Round,
         *,
         incremental: bool,
@@ -123,14 +128,19 @@ class _LongPoll(Postponed):
         self._node = node
         self._request = request
         self._session = session
-        self._targets = targets
+        self._targets = found.targets
         self._incremental = incremental
         self._waiter: Waiter
-        self._watched = found.watched
+        self._watched: Sequence[Partition] = ()
         self._missing = request.body.min_bytes - found.ready_bytes
 
     def begin(self, woken: Callable[[], object]) -> None:
         self._waiter = Waiter(self._missing, woken)
+        self._watch()
+
+    def _watch(self) -> None:
+        """Be woken by what comes to the targets, none of which has failed."""
+        self._watched = _partitions(self._node, self._request, self._targets)
         for partition in self._watched:
             partition.waiters.add(self._waiter)
 
@@ -146,9 +156,7 @@ class _LongPoll(Postponed):
                 _refuse_formats(node, found, self._request)
             return _response(self._session, found, incremental=self._incremental)
         self._waiter.needed = missing
-        self._watched = found.watched
-        for partition in found.watched:
-            partition.waiters.add(self._waiter)
+        self._watch()
         return None
 
     def end(self) -> None:
@@ -158,17 +166,15 @@ class _LongPoll(Postponed):
 
 def _response(session: FetchSession | None, found: _Round, *, incremental: bool) -> FetchResponse:
     """What is told: in a session, of what it did not know yet."""
-    told = found.found
-    if session is not None:
-        for target, data in found.found:
-            if data.records:
-                session.move_to_end(target)
-        if incremental:
-            told = [(target, data) for target, data in found.found if target.must_tell(data)]
-        else:
-            for target, data in found.found:
-                target.must_tell(data)
-    return FetchResponse(session_id=session.id if session is not None else 0, responses=_by_topic(told))
+    if session is None:
+        return FetchResponse(responses=_by_topic(found.answers()))
+    told = []
+    for target, data in found.answers():
+        if data.records:
+            session.move_to_end(target)
+        if target.must_tell(data) or not incremental:
+            told.append((target, data))
+    return FetchResponse(session_id=session.id, responses=_by_topic(told))
 
 
 async def _fetch_message_sets(node: "Node", request: Request[FetchRequest]) -> FetchResponse:
@@ -179,30 +185,32 @@ async def _fetch_message_sets(node: "Node", request: Request[FetchRequest]) -> F
     deadline = trio.current_time() + body.max_wait_ms / 1000
     while True:
         found = _look(node, request, targets, max_bytes)
+        watched = () if found.failed else _partitions(node, request, targets)
         left = deadline - trio.current_time()
         last = found.failed or left <= 0 or node.stopping or not targets
         if last or found.ready_bytes >= body.min_bytes:
             _refuse_formats(node, found, request)
             await _convert(node, found, request, max_bytes)
             if last or found.failed or found.size_bytes or body.min_bytes <= 0:
-                return FetchResponse(responses=_by_topic(found.found))
-        await wait_on(found.watched, max(body.min_bytes - found.ready_bytes, 1), left)
+                return _response(None, found, incremental=False)
+        await wait_on(watched, max(body.min_bytes - found.ready_bytes, 1), left)
 
 
 async def _convert(node: "Node", found: _Round, request: Request[FetchRequest], max_bytes: int) -> None:
     """Put message sets in the place of the batches in `found`, of at most `max_bytes` in all after the first."""
     magic = FETCH_MAGIC[request.version]
     found.size_bytes = 0
-    for number, (target, data) in enumerate(found.found):
+    for number, (target, data) in enumerate(found.answers()):
         if not isinstance(data.records, LogSlice):
             continue
-        left = min(target.max_bytes, max_bytes - found.size_bytes)
+        asked = target.asked
+        left = min(asked.partition_max_bytes, max_bytes - found.size_bytes)
         try:
             partition = _find(node, target, by_id=False)
-            data.records = await lower(partition, data.records, magic, target.fetch_offset, left)
+            data.records = await lower(partition, data.records, magic, asked.fetch_offset, left)
             found.size_bytes += len(data.records)
         except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
-            found.found[number] = target, _refusal(target, error, request)
+            found.found[number] = _refusal(target, error, request)
             found.failed = True
 
 
@@ -210,8 +218,8 @@ def _refuse_formats(node: "Node", found: _Round, request: Request[FetchRequest])
     """Let the partitions fail whose topics do not go with so old a client: those that compress by zstd, and those that
     are not to be converted.
     """
-    for number, (target, data) in enumerate(found.found):
-        partition = None if data.error_code else node.partitions.get(target.topic, target.index)
+    for number, (target, data) in enumerate(found.answers()):
+        partition = None if data.error_code else node.partitions.get(target.topic, target.asked.partition)
         if partition is None:
             continue
         error = None
@@ -220,40 +228,45 @@ def _refuse_formats(node: "Node", found: _Round, request: Request[FetchRequest])
         elif request.version < FIRST_WITH_BATCHES and not partition.config.message_downconversion_enable:
             error = BrokerError(Error.UNSUPPORTED_VERSION, f"{partition!r} is not converted for old clients")
         if error is not None:
-            found.found[number] = target, _refusal(target, error, request)
+            found.found[number] = _refusal(target, error, request)
             found.failed = True
 
 
-def _by_topic(told: Sequence[tuple[FetchTarget, PartitionData]]) -> list[FetchableTopicResponse]:
+def _by_topic(told: Iterable[tuple[FetchTarget, PartitionData]]) -> list[FetchableTopicResponse]:
     """The reply's topics; neighbouring partitions of one topic share an entry."""
     topics: list[FetchableTopicResponse] = []
-    last: FetchTarget | None = None
+    name: str | None = None
+    topic_id = b""
     partitions: list[PartitionData] = []
     for target, data in told:
-        if last is None or target.topic != last.topic or target.topic_id != last.topic_id:
+        if target.topic != name or target.topic_id != topic_id:
+            name, topic_id = target.topic, target.topic_id
             partitions = []
-            topics.append(FetchableTopicResponse(topic=target.topic, topic_id=target.topic_id, partitions=partitions))
-            last = target
+            topics.append(FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=partitions))
         partitions.append(data)
     return topics
 
 
 def _look(node: "Node", request: Request[FetchRequest], targets: Sequence[FetchTarget], max_bytes: int) -> _Round:
     """Read every target once, within `max_bytes` in all."""
-    look = _Round(max_bytes)
-    found, watched = look.found, look.watched
+    look = _Round(targets, max_bytes)
+    found = look.found
     committed = request.body.isolation_level == READ_COMMITTED
     by_id = request.version >= FIRST_WITH_TOPIC_IDS
     for target in targets:
         try:
-            partition = _find(node, target, by_id)
-            data = _read(partition, target, look, committed)
-            watched.append(partition)
+            data = _read(_find(node, target, by_id), target.asked, look, committed)
         except Exception as error:  # noqa: BLE001 - answered, and logged when it is no BrokerError
             data = _refusal(target, error, request)
             look.failed = True
-        found.append((target, data))
+        found.append(data)
     return look
+
+
+def _partitions(node: "Node", request: Request[FetchRequest], targets: Sequence[FetchTarget]) -> list[Partition]:
+    """The partitions of targets that did not fail."""
+    by_id = request.version >= FIRST_WITH_TOPIC_IDS
+    return [_find(node, target, by_id) for target in targets]
 
 
 def _refusal(target: FetchTarget, error: Exception, request: Request[FetchRequest]) -> PartitionData:
@@ -261,7 +274,7 @@ def _refusal(target: FetchTarget, error: Exception, request: Request[FetchReques
     if code is Error.KAFKA_STORAGE_ERROR and request.version < FIRST_WITH_STORAGE_ERROR:
         code = Error.NOT_LEADER_OR_FOLLOWER
     return PartitionData(
-        partition_index=target.index,
+        partition_index=target.asked.partition,
         error_code=code,
         high_watermark=-1,
         aborted_transactions=() if code in WITH_ABORTED else None,
@@ -271,11 +284,11 @@ def _refusal(target: FetchTarget, error: Exception, request: Request[FetchReques
 
 def _find(node: "Node", target: FetchTarget, by_id: bool) -> Partition:
     if by_id:
-        partition = node.partitions.get_by_id(target.topic_id, target.index)
+        partition = node.partitions.get_by_id(target.topic_id, target.asked.partition)
         if partition is not None:
             target.served_topic = partition.topic
     else:
-        partition = node.partitions.get(target.topic, target.index)
+        partition = node.partitions.get(target.topic, target.asked.partition)
     if partition is None:
         raise BrokerError(_why_unknown(node, target) if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION)
     return partition
@@ -291,23 +304,23 @@ def _why_unknown(node: "Node", target: FetchTarget) -> Error:
     return Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _read(partition: Partition, target: FetchTarget, found: _Round, committed: bool) -> PartitionData:
+def _read(partition: Partition, asked: FetchPartition, found: _Round, committed: bool) -> PartitionData:
     if not partition.is_leader:
         partition.check_leader()
-    if target.current_leader_epoch >= 0:
-        partition.check_epoch(target.current_leader_epoch)
+    if asked.current_leader_epoch >= 0:
+        partition.check_epoch(asked.current_leader_epoch)
     log = partition.log
     end_offset = high_watermark = partition.high_watermark
     stable_offset = log.last_stable_offset(high_watermark)
     if committed:
         end_offset = stable_offset
-    offset = target.fetch_offset
+    offset = asked.fetch_offset
     diverging = NO_DIVERGENCE
     records = None
-    if target.last_fetched_epoch >= 0 and (diverging := _divergence(partition, target)) is not NO_DIVERGENCE:
+    if asked.last_fetched_epoch >= 0 and (diverging := _divergence(partition, asked)) is not NO_DIVERGENCE:
         found.failed = True
     elif (first := found.size_bytes == 0) or found.bytes_left > 0:
-        limit = min(target.max_bytes, found.bytes_left)
+        limit = min(asked.partition_max_bytes, found.bytes_left)
         records = log.read(offset, limit, end_offset, first)
         if records is not None:
             size = records.size
@@ -322,7 +335,7 @@ def _read(partition: Partition, target: FetchTarget, found: _Round, committed: b
     if committed:
         aborted = [] if records is None else _aborted(partition, offset, records.next_offset)
     return PartitionData(
-        partition_index=target.index,
+        partition_index=asked.partition,
         error_code=0,
         high_watermark=high_watermark,
         last_stable_offset=stable_offset,
@@ -333,18 +346,18 @@ def _read(partition: Partition, target: FetchTarget, found: _Round, committed: b
     )
 
 
-def _divergence(partition: Partition, target: FetchTarget) -> EpochEndOffset:
+def _divergence(partition: Partition, asked: FetchPartition) -> EpochEndOffset:
     """Where the fetcher's log left this one: the end of its last epoch here, if that is before what it asks for.
 
     Raises OFFSET_OUT_OF_RANGE when this log knows nothing of that epoch.
     """
-    end = partition.log.end_offset_for_epoch(target.last_fetched_epoch)
+    end = partition.log.end_offset_for_epoch(asked.last_fetched_epoch)
     if end is None:
         raise BrokerError(
-            Error.OFFSET_OUT_OF_RANGE, f"the last fetched epoch {target.last_fetched_epoch} of {partition!r} is unknown"
+            Error.OFFSET_OUT_OF_RANGE, f"the last fetched epoch {asked.last_fetched_epoch} of {partition!r} is unknown"
         )
     epoch, end_offset = end
-    if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
+    if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
         return EpochEndOffset(epoch=epoch, end_offset=end_offset)
     return NO_DIVERGENCE
 

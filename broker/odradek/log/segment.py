@@ -10,7 +10,7 @@ import logging
 import os
 import struct
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, final
 
 from odradek.log.aborted import AbortedIndex
 from odradek.log.files import FileCache, FileHandle, Files
@@ -53,6 +53,7 @@ def file_name(offset: int, suffix: str) -> str:
     return f"{offset:020d}{suffix}"
 
 
+@final
 class LogSlice(Records):
     """Whole batches that lie one behind the other in a segment file.
 
@@ -87,9 +88,9 @@ class LogSlice(Records):
 
         Where nobody looked at its end, the byte `at` stands for all of it.
         """
-        if self.in_memory is not None:
-            return self.in_memory
-        return self._files.peek(self.file.fd, 1, self.position + at) is not None
+        if self.in_memory is None:
+            self.in_memory = self._files.peek(self.file.fd, 1, self.position + at) is not None
+        return self.in_memory
 
     def read_bytes(self, max_bytes: int | None = None) -> bytes:
         """The batches themselves, or the first `max_bytes` of them. Raises OSError."""

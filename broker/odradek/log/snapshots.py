@@ -14,14 +14,13 @@ import logging
 import os
 import struct
 
-from crc32c import crc32c
-
 from odradek.log.files import Files
 from odradek.log.producers import CachedBatch, Producer, Producers
 from odradek.log.segment import file_name
 from odradek.log.segments import SegmentList
 from odradek.log.validation import read_end_marker
 from odradek_protocol.records.batch import CONTROL
+from odradek_protocol.records.checksum import crc32c
 
 __all__ = [
     "SUFFIX",

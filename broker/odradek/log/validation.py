@@ -11,8 +11,6 @@ import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from crc32c import crc32c
-
 from odradek.log.errors import RecordErrors
 from odradek.log.producers import EndMarker
 from odradek.log.segment import MAX_RELATIVE_OFFSET, NO_TIMESTAMP
@@ -31,6 +29,7 @@ from odradek_protocol.records.batch import (
     update_crc,
 )
 from odradek_protocol.records.build import recompress
+from odradek_protocol.records.checksum import crc32c
 from odradek_protocol.records.compression import MAX_RECORDS_BYTES, Codec, looks_compressed
 from odradek_protocol.records.control import ControlType, read_control_type, read_coordinator_epoch
 from odradek_protocol.records.formats import any_crc_matches, iter_any

@@ -24,9 +24,8 @@ pass. Source: Kafka documentation, "Record Batch"; KIP-98.
 import struct
 from collections.abc import Iterator
 
-from crc32c import crc32c
-
 from odradek_protocol.errors import ProtocolError
+from odradek_protocol.records.checksum import crc32c
 
 __all__ = [
     "CODEC_MASK",

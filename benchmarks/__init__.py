@@ -1,8 +1,10 @@
 """Odradek measured beside Apache Kafka: `make bench`, or `python -m benchmarks --help`.
 
 The brokers run at the same time on the same disk and get the same load in turns, several rounds in one run, the first
-one for warming up. A figure is the median of the rounds; what counts is the ratio between the brokers, as all suffer
-alike from whatever else the machine does. How much that was is measured for each row, and the report warns of it.
+one for warming up. Where a load can be split, it comes in parts of some tenths of a second, which the brokers get in
+turns too. A figure is the median of the rounds; what counts is the ratio between the brokers, the median of the rounds'
+ratios, as in one round all suffer alike from whatever else the machine does. How much that was is measured for each
+row, and the report warns of it.
 
     python -m benchmarks --brokers odradek kafka kfake      kfake: a broker in Go, built if Go is there
     python -m benchmarks --rows fetch --into FILE           measure these rows again, and put them in their place
@@ -24,7 +26,7 @@ alike from whatever else the machine does. How much that was is measured for eac
     report.py chart.py  table, Markdown, SVG
 
 Results go to `build/benchmarks`, which is thrown away; those that the README tells are kept in `benchmarks/results`.
-All rows take about seven minutes a round with two brokers, and what Kafka needs to start with 10,000 partitions;
+All rows take about nine minutes a round with two brokers, and what Kafka needs to start with 10,000 partitions;
 `--quick` takes two minutes in all.
 
 Kafka's jars come from the compatibility tests' cache (`compat-tests/harness`), which fetches them the first time.

@@ -116,7 +116,7 @@ PATTERNS: tuple[Row, ...] = (
 CLIENTS: tuple[Row, ...] = (
     EndToEnd("end to end, acks=all", 2_000),
     ClientProduce("produce 1 KB, librdkafka", 600_000, 1000, ("acks=all",), java=False),
-    ClientConsume("consume 1 KB, librdkafka", 60_000, 16 * KIB, 1000, java=False),
+    ClientConsume("consume 1 KB, librdkafka", 30_000, 16 * KIB, 1000, turns=4, java=False),
 )
 
 JAVA: tuple[Row, ...] = (

@@ -29,7 +29,7 @@ def table(results: Results, brokers: Sequence[str]) -> str:
 
 
 def comparison(results: Results) -> str:
-    """What another tree makes of the same rows: medians, least and most of all rounds, and the ratio of the medians.
+    """What another tree makes of the same rows: medians, least and most of all rounds, and the ratio.
 
     A difference is told where no round of the one was as good as any of the other; all else may be chance.
     """

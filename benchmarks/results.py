@@ -13,6 +13,7 @@ import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import truediv
 from pathlib import Path
 from typing import Any, Self
 
@@ -90,9 +91,17 @@ class Line:
         return {broker: statistics.median(values) for broker, values in self.samples.items()}
 
     def ratio(self, reference: str = THEIRS) -> float | None:
-        """Ours / the reference's; None when one of them is missing or too small for the clock."""
-        ours, theirs = self.medians.get(OURS), self.medians.get(reference)
-        return ours / theirs if ours is not None and theirs else None
+        """Ours / the reference's: the median of the rounds' ratios, as in one round both had the same machine.
+
+        That of the medians, where they had not as many rounds. None when one of them is missing, or too small for the
+        clock.
+        """
+        ours, theirs = self.samples.get(OURS), self.samples.get(reference)
+        if not ours or not theirs or not all(theirs):
+            return None
+        if len(ours) != len(theirs):
+            return statistics.median(ours) / statistics.median(theirs)
+        return statistics.median(map(truediv, ours, theirs))
 
 
 @dataclass

@@ -318,26 +318,33 @@ class ClientProduce(Row):
 
 
 @dataclass(frozen=True)
-class ClientConsume(Row):
-    """A real consumer, in a group: Kafka's `ConsumerPerformance`, or librdkafka's."""
+class ClientConsume(RowInTurns):
+    """A real consumer, in a group, that reads a topic from its start: Kafka's `ConsumerPerformance`, or librdkafka's.
+
+    It does so `turns` times, in a new group each time: once where each would be a JVM of its own, which gets warm.
+    """
 
     batches: int
     batch_bytes: int
     record_bytes: int
     partitions: int = 1
+    turns: int = 1
     java: bool = True
 
-    def run(self, broker: Broker, share: float) -> Figures:
+    def steps(self, broker: Broker, share: float) -> Steps:
         batches = max(int(self.batches * share), 1)
         count = frames.records_in(self.batch_bytes, self.record_bytes)
         batch = frames.make_batch(count, self.record_bytes)
         records = batches * self.partitions * count
+        seconds = total_cpu_s = 0.0
         with temporary_topic(broker, self.partitions) as topic:
             fill(broker, topic, [batch], self.partitions, batches)
-            cpu_s = broker.cpu_s()
-            per_s = self.consume(broker.address, topic, records)
-            cpu_s = broker.cpu_s() - cpu_s
-        return {"cpu_us_per_record": cpu_s / records * 1e6, "records_per_s": per_s}
+            for _ in range(self.turns):
+                yield
+                cpu_s = broker.cpu_s()
+                seconds += records / self.consume(broker.address, topic, records)
+                total_cpu_s += broker.cpu_s() - cpu_s
+        return cost_of("record", records * self.turns, seconds, total_cpu_s)
 
     def consume(self, address: str, topic: str, records: int) -> float:
         """Read a topic of so many records; records/s."""

@@ -140,8 +140,8 @@ CROWDS: tuple[Row, ...] = (
 )
 
 SPARK: tuple[Row, ...] = (
-    SparkRead("PySpark, batch, 100 B", 1_500, 16 * KIB, 100, partitions=4),
-    SparkRead("PySpark, streaming, 100 B", 1_500, 16 * KIB, 100, partitions=4, streaming=True),
+    SparkRead("PySpark, batch, 100 B", 1_500, 16 * KIB, 100, partitions=4, turns=3),
+    SparkRead("PySpark, streaming, 100 B", 1_500, 16 * KIB, 100, partitions=4, turns=3, streaming=True),
 )
 
 CLEANING: tuple[Row, ...] = (

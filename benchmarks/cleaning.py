@@ -9,7 +9,7 @@ from benchmarks import frames
 from benchmarks.brokers import Broker
 from benchmarks.client import Client
 from benchmarks.load import Requests, drive, produce_check
-from benchmarks.rows import ACKS_ALL, Figures, Row, fill, percentiles, temporary_topic
+from benchmarks.rows import ACKS_ALL, Figures, RowAtOnce, fill, percentiles, temporary_topic
 
 WITHIN_S = 120.0
 PROBES = 100
@@ -19,7 +19,7 @@ NEVER, AT_ONCE = "1", "0.01"
 
 
 @dataclass(frozen=True)
-class Compaction(Row):
+class Compaction(RowAtOnce):
     """A log in which every key comes `repetitions` times is cleaned, while a client produces one record at a time.
 
     MB/s are those of the log before, in the time from the setting that makes it dirty enough to the broker's note that

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.brokers import Broker, Settings
 from benchmarks.client import Client
 from benchmarks.members import Member, settle
-from benchmarks.rows import Figures, Row, cost_of
+from benchmarks.rows import Figures, RowAtOnce, cost_of
 
 FILES_BESIDE = 500
 """What this process and a broker have open besides connections, at most."""
@@ -31,7 +31,7 @@ def _broker_of_its_own(broker: Broker, settings: Settings) -> Iterator[Broker]:
 
 
 @dataclass(frozen=True)
-class Connections(Row):
+class Connections(RowAtOnce):
     """Connections that ask for Metadata once, and then stay."""
 
     connections: int
@@ -58,7 +58,7 @@ class Connections(Row):
 
 
 @dataclass(frozen=True)
-class Consumers(Row):
+class Consumers(RowAtOnce):
     """Groups of consumers, each with a connection: all join, then send heartbeats and commits a few times."""
 
     groups: int

@@ -11,7 +11,7 @@ from benchmarks import frames
 from benchmarks.brokers import Broker
 from benchmarks.client import Client
 from benchmarks.load import Requests, drive, heartbeat_check, offset_commit_check
-from benchmarks.rows import Figures, Row, cost_of, temporary_topic
+from benchmarks.rows import Figures, RowAtOnce, cost_of, temporary_topic
 from odradek_protocol.errors import Error
 from odradek_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from odradek_protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -45,7 +45,7 @@ def made_group(client: Client) -> str:
 
 
 @dataclass(frozen=True)
-class OffsetCommits(Row):
+class OffsetCommits(RowAtOnce):
     """Consumers, each with a group name of its own, that commit the offsets of `partitions` partitions one commit at a
     time, again and again.
     """
@@ -125,7 +125,7 @@ def settle(members: Sequence[GroupMember], partitions: int) -> None:
 
 
 @dataclass(frozen=True)
-class GroupHeartbeats(Row):
+class GroupHeartbeats(RowAtOnce):
     """Heartbeats that say nothing new, of a settled group of `members` members, which share some connections."""
 
     members: int

@@ -21,7 +21,7 @@ from benchmarks.load import (
     paced,
     produce_check,
 )
-from benchmarks.rows import ACKS_ALL, Figures, Row, cost_of, fill, percentiles, temporary_topic
+from benchmarks.rows import ACKS_ALL, Figures, RowAtOnce, cost_of, fill, percentiles, temporary_topic
 
 LATEST = -1
 EARLIEST = -2
@@ -35,7 +35,7 @@ SLOW_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class SparkReads(Row):
+class SparkReads(RowAtOnce):
     """What a query of Spark's asks: two ListOffsets and a Fetch for every `records` that it reads."""
 
     requests: int
@@ -74,7 +74,7 @@ class SparkReads(Row):
 
 
 @dataclass(frozen=True)
-class IdleQuery(Row):
+class IdleQuery(RowAtOnce):
     """A query of Spark's that finds nothing new: ListOffsets at the rate that was seen of one."""
 
     requests_per_s: float = 260
@@ -96,7 +96,7 @@ class IdleQuery(Row):
 
 
 @dataclass(frozen=True)
-class BesideFlood(Row):
+class BesideFlood(RowAtOnce):
     """One record at a time, acks=all, while another client sends as many requests as it can."""
 
     requests: int
@@ -141,7 +141,7 @@ def flood(port: int, topic: str, begun: Event) -> None:
 
 
 @dataclass(frozen=True)
-class BesideSlow(Row):
+class BesideSlow(RowAtOnce):
     """A consumer that reads all it can, while others have asked for all of it many times and take nothing."""
 
     batches: int

@@ -14,7 +14,7 @@ from benchmarks.brokers import Broker
 from benchmarks.client import Client
 from benchmarks.groups import GroupMember, made_group
 from benchmarks.members import Member
-from benchmarks.rows import Figures, Row, temporary_topic
+from benchmarks.rows import Figures, RowAtOnce, temporary_topic
 
 __all__ = ["ClassicRebalance", "ConsumerRebalance"]
 
@@ -27,7 +27,7 @@ AT_ONCE = ("consumer.assignment.interval.ms", "0")
 
 
 @dataclass(frozen=True)
-class ConsumerRebalance(Row):
+class ConsumerRebalance(RowAtOnce):
     """How long `members` members of a group of KIP-848 take to share `partitions` partitions anew when one more comes,
     on the average of the last `newcomers` ones.
     """
@@ -52,7 +52,7 @@ class ConsumerRebalance(Row):
 
 
 @dataclass(frozen=True)
-class ClassicRebalance(Row):
+class ClassicRebalance(RowAtOnce):
     """The same by the classic protocol, where all members join again, and the first one makes the assignments."""
 
     members: int

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -20,7 +21,7 @@ from benchmarks import frames, tools
 from benchmarks.brokers import IGNORED_TOPIC_SETTINGS, Broker
 from benchmarks.client import Client
 from benchmarks.frames import Frame
-from benchmarks.load import Check, Consumer, Exchange, Requests, drive, end_to_end, produce_check
+from benchmarks.load import Check, Consumer, Requests, drive, end_to_end, produce_check
 from odradek_protocol.records.compression import Codec
 
 Figures = dict[str, float]
@@ -45,36 +46,29 @@ Steps = Generator[None, None, Figures]
 
 @dataclass(frozen=True)
 class Row(ABC):
-    """One row. `run` may be called any number of times, with a `share` (at most 1) of the usual amount of load."""
+    """One row: a load in parts. What disturbs the machine for some seconds then disturbs every broker alike.
+
+    It may be run any number of times, with a `share` (at most 1) of the usual amount of load.
+    """
 
     name: str
 
     @abstractmethod
-    def run(self, broker: Broker, share: float) -> Figures:
-        """Put the load on a broker and give what it cost."""
-
     def steps(self, broker: Broker, share: float) -> Steps:
-        """The same as a load in parts; of one part, where a row has no others."""
-        yield
-        return self.run(broker, share)
+        """Put one part of the load after the other on a broker, and give what they cost."""
 
 
 @dataclass(frozen=True)
-class RowInTurns(Row):
-    """A row whose load has parts. What disturbs the machine for some seconds then disturbs every broker alike."""
+class RowAtOnce(Row):
+    """A row whose load has one part."""
+
+    def steps(self, broker: Broker, share: float) -> Steps:
+        yield
+        return self.run(broker, share)
 
     @abstractmethod
-    def steps(self, broker: Broker, share: float) -> Steps:
-        """Put one part of the load after the other on a broker."""
-
     def run(self, broker: Broker, share: float) -> Figures:
-        steps = self.steps(broker, share)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                figures: Figures = end.value
-                return figures
+        """Put the load on a broker and give what it cost."""
 
 
 class Meter:
@@ -85,10 +79,10 @@ class Meter:
         self.cpu_s = 0.0
         self._broker = broker
 
-    def drive(self, exchanges: Sequence[Exchange]) -> None:
-        """Run one part to its end."""
+    def measure(self, part: Callable[[], float]) -> None:
+        """Have `part` put one part on the broker; it gives the seconds that this took."""
         cpu_s = self._broker.cpu_s()
-        self.seconds += drive(exchanges)
+        self.seconds += part()
         self.cpu_s += self._broker.cpu_s() - cpu_s
 
     def cost_of(self, unit: str, count: int) -> Figures:
@@ -138,7 +132,7 @@ def percentiles(latencies_s: Sequence[float]) -> Figures:
 
 
 @dataclass(frozen=True)
-class Produce(RowInTurns):
+class Produce(Row):
     """Prebuilt Produce requests, each with a batch for `partitions_in_request` of the topic's partitions in turn."""
 
     requests: int
@@ -168,7 +162,7 @@ class Produce(RowInTurns):
                     Requests(broker.port, itertools.islice(source, each), self.in_flight, produce_check(topic))
                     for source in sources
                 ]
-                meter.drive(exchanges)
+                meter.measure(partial(drive, exchanges))
                 latencies_s += itertools.chain.from_iterable(one.latencies_s for one in exchanges)
         if self.latency:
             return percentiles(latencies_s)
@@ -197,7 +191,7 @@ def _in_sequence(frame: bytearray, batch_bytes: int, count: int, requests: int) 
 
 
 @dataclass(frozen=True)
-class Fetch(RowInTurns):
+class Fetch(Row):
     """Consumers that read a topic of `batches` batches in each partition from its start, `passes` times."""
 
     batches: int
@@ -229,12 +223,12 @@ class Fetch(RowInTurns):
                     )
                     for _ in range(self.consumers)
                 ]
-                meter.drive(consumers)
+                meter.measure(partial(drive, consumers))
         return meter.cost_of("record", self.batches * count * self.partitions * self.consumers * passes * TURNS)
 
 
 @dataclass(frozen=True)
-class SmallRequests(RowInTurns):
+class SmallRequests(Row):
     """One small request, again and again, about a topic that has a few records."""
 
     requests: int
@@ -251,17 +245,16 @@ class SmallRequests(RowInTurns):
             frame, check = self.frame(topic), self.check(topic, self.partitions)
             for _ in range(TURNS):
                 yield
-                meter.drive(
-                    [
-                        Requests(broker.port, itertools.repeat(frame, each), self.in_flight, check)
-                        for _ in range(self.connections)
-                    ]
-                )
+                exchanges = [
+                    Requests(broker.port, itertools.repeat(frame, each), self.in_flight, check)
+                    for _ in range(self.connections)
+                ]
+                meter.measure(partial(drive, exchanges))
         return meter.cost_of("request", each * TURNS * self.connections)
 
 
 @dataclass(frozen=True)
-class EndToEnd(Row):
+class EndToEnd(RowAtOnce):
     """One message at a time, acks=all, from a producer to a consumer whose Fetch waits."""
 
     messages: int
@@ -278,7 +271,7 @@ class EndToEnd(Row):
 
 
 @dataclass(frozen=True)
-class JavaEndToEnd(Row):
+class JavaEndToEnd(RowAtOnce):
     """Kafka's `EndToEndLatency`; its percentiles are whole milliseconds, so only the average is told."""
 
     messages: int
@@ -294,7 +287,7 @@ class JavaEndToEnd(Row):
 
 
 @dataclass(frozen=True)
-class ClientProduce(Row):
+class ClientProduce(RowAtOnce):
     """A real producer: Kafka's `ProducerPerformance`, or librdkafka's."""
 
     records: int
@@ -318,10 +311,10 @@ class ClientProduce(Row):
 
 
 @dataclass(frozen=True)
-class ClientConsume(RowInTurns):
+class ClientConsume(Row):
     """A real consumer, in a group, that reads a topic from its start: Kafka's `ConsumerPerformance`, or librdkafka's.
 
-    It does so `turns` times, in a new group each time: once where each would be a JVM of its own, which gets warm.
+    It does so `turns` times, in a new group each time: once where each would be a new JVM, which gets warm.
     """
 
     batches: int
@@ -336,15 +329,13 @@ class ClientConsume(RowInTurns):
         count = frames.records_in(self.batch_bytes, self.record_bytes)
         batch = frames.make_batch(count, self.record_bytes)
         records = batches * self.partitions * count
-        seconds = total_cpu_s = 0.0
+        meter = Meter(broker)
         with temporary_topic(broker, self.partitions) as topic:
             fill(broker, topic, [batch], self.partitions, batches)
             for _ in range(self.turns):
                 yield
-                cpu_s = broker.cpu_s()
-                seconds += records / self.consume(broker.address, topic, records)
-                total_cpu_s += broker.cpu_s() - cpu_s
-        return cost_of("record", records * self.turns, seconds, total_cpu_s)
+                meter.measure(lambda: records / self.consume(broker.address, topic, records))
+        return meter.cost_of("record", records * self.turns)
 
     def consume(self, address: str, topic: str, records: int) -> float:
         """Read a topic of so many records; records/s."""
@@ -353,7 +344,7 @@ class ClientConsume(RowInTurns):
 
 
 @dataclass(frozen=True)
-class Start(Row):
+class Start(RowAtOnce):
     """A second broker of the kind: its start, its memory then, and with idle connections."""
 
     connections: int = 1000
@@ -373,7 +364,7 @@ class Start(Row):
 
 
 @dataclass(frozen=True)
-class ManyPartitions(Row):
+class ManyPartitions(RowAtOnce):
     """A broker of its own with many partitions, each with one batch: made, stopped, started, killed, started again."""
 
     partitions: int
@@ -424,7 +415,7 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 @dataclass(frozen=True)
-class Memory(Row):
+class Memory(RowAtOnce):
     """The memory of the broker that had all the load so far."""
 
     def run(self, broker: Broker, share: float) -> Figures:  # noqa: ARG002 - there is nothing to have less of

@@ -11,7 +11,7 @@ from benchmarks import frames
 from benchmarks.brokers import Broker
 from benchmarks.client import Client
 from benchmarks.load import connect, drive
-from benchmarks.rows import Figures, Row, cost_of, fill, temporary_topic
+from benchmarks.rows import Figures, RowAtOnce, cost_of, fill, temporary_topic
 from odradek_protocol.connection import ClientConnection
 from odradek_protocol.errors import Error
 from odradek_protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -47,7 +47,7 @@ _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
-class ShareReads(Row):
+class ShareReads(RowAtOnce):
     """Consumers of a share group that read a topic to its end, and accept every record with their next request."""
 
     batches: int

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchmarks import frames
 from benchmarks.brokers import Broker
 from benchmarks.client import Client
-from benchmarks.rows import Figures, Row, cost_of, temporary_topic
+from benchmarks.rows import Figures, RowAtOnce, cost_of, temporary_topic
 from odradek_protocol.errors import Error
 from odradek_protocol.messages.end_txn import EndTxnRequest
 from odradek_protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -35,7 +35,7 @@ _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
-class Transactions(Row):
+class Transactions(RowAtOnce):
     """One producer, whose transactions write a record of `record_bytes` to each of `partitions` partitions."""
 
     transactions: int

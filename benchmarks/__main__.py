@@ -118,7 +118,7 @@ def run(rows: Sequence[Row], brokers: Sequence[Broker], rounds: int, share: floa
         for row in rows:
             # Whoever comes second finds the machine in another state, so the order changes.
             order = brokers if number % 2 else brokers[::-1]
-            others = Others(brokers)
+            others = Others()
             measured = _measure(row, [one for one in order if (row.name, one.name) not in results.failures], share)
             used = others.share()
             for broker, figures in measured.items():

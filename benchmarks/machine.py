@@ -3,18 +3,19 @@
 import os
 import platform
 import time
-from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
 from harness.versions import KAFKA_4, KFAKE
 
-from benchmarks.brokers import Broker
-
 CLOCK_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 _IDLE, _IOWAIT, _GUEST = 3, 4, 8
 """Where the times of no work stand in the first line of /proc/stat, and those that are told twice."""
+
+_PARENT, _TIMES = 1, slice(11, 15)
+"""Where /proc/PID/stat tells a process's parent and CPU times, behind its name; those of what it waited for as well."""
 
 
 def describe_machine() -> dict[str, str]:
@@ -36,20 +37,39 @@ def describe_machine() -> dict[str, str]:
 
 
 class Others:
-    """What other processes took of the machine's CPU time since this was made: neither these brokers nor the load."""
+    """What other processes took of the machine's CPU time since this was made: neither this one nor what it started."""
 
-    def __init__(self, brokers: Sequence[Broker]) -> None:
-        self._brokers = brokers
+    def __init__(self) -> None:
         self._started = time.monotonic()
-        self._before_s = self._others_s()
-
-    def _others_s(self) -> float:
-        fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
-        worked = sum(int(field) for at, field in enumerate(fields[:_GUEST]) if at not in {_IDLE, _IOWAIT})
-        own_s = sum(os.times()[:4]) + sum(broker.cpu_s() for broker in self._brokers)
-        return worked * CLOCK_TICK_S - own_s
+        self._before_s = _others_s()
 
     def share(self) -> float:
         """Between 0 and 1, of all CPUs; what the host of a virtual machine took away is part of it."""
         available_s = (time.monotonic() - self._started) * (os.cpu_count() or 1)
-        return max(self._others_s() - self._before_s, 0.0) / available_s
+        return max(_others_s() - self._before_s, 0.0) / available_s
+
+
+def _others_s() -> float:
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    worked = sum(int(field) for at, field in enumerate(fields[:_GUEST]) if at not in {_IDLE, _IOWAIT})
+    return (worked - _own_ticks()) * CLOCK_TICK_S
+
+
+def _own_ticks() -> int:
+    """What this process has taken, and all that it started: the brokers, and clients that are programs."""
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                stat = Path("/proc", entry, "stat").read_text().rpartition(") ")[2].split()
+                parents[int(entry)] = int(stat[_PARENT])
+                ticks[int(entry)] = sum(int(field) for field in stat[_TIMES])
+    return sum(ticks[process] for process in parents if _is_below(process, parents))
+
+
+def _is_below(process: int, parents: dict[int, int]) -> bool:
+    """Whether this process is the one or has started it, or what started it, and so on."""
+    while process in parents and process != os.getpid():
+        process = parents[process]
+    return process == os.getpid()

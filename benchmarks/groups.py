@@ -5,13 +5,14 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from benchmarks import frames
 from benchmarks.brokers import Broker
 from benchmarks.client import Client
 from benchmarks.load import Requests, drive, heartbeat_check, offset_commit_check
-from benchmarks.rows import Figures, RowAtOnce, cost_of, temporary_topic
+from benchmarks.rows import TURNS, Figures, Meter, Row, RowAtOnce, Steps, cost_of, temporary_topic
 from odradek_protocol.errors import Error
 from odradek_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from odradek_protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -45,7 +46,7 @@ def made_group(client: Client) -> str:
 
 
 @dataclass(frozen=True)
-class OffsetCommits(RowAtOnce):
+class OffsetCommits(Row):
     """Consumers, each with a group name of its own, that commit the offsets of `partitions` partitions one commit at a
     time, again and again.
     """
@@ -54,18 +55,17 @@ class OffsetCommits(RowAtOnce):
     partitions: int = 1
     consumers: int = 10
 
-    def run(self, broker: Broker, share: float) -> Figures:
-        each = max(int(self.commits * share) // self.consumers, 1)
+    def steps(self, broker: Broker, share: float) -> Steps:
+        each = max(int(self.commits * share) // self.consumers // TURNS, 1)
+        meter = Meter(broker)
         with temporary_topic(broker, self.partitions) as topic, Client(broker.port) as client:
-            exchanges = []
-            for _ in range(self.consumers):
-                frame = frames.offset_commit(made_group(client), topic, self.partitions)
-                commits = itertools.repeat(frame, each)
-                exchanges.append(Requests(broker.port, commits, 1, offset_commit_check(topic)))
-            cpu_s = broker.cpu_s()
-            seconds = drive(exchanges)
-            cpu_s = broker.cpu_s() - cpu_s
-        return cost_of("request", each * self.consumers, seconds, cpu_s)
+            check = offset_commit_check(topic)
+            made = [frames.offset_commit(made_group(client), topic, self.partitions) for _ in range(self.consumers)]
+            for _ in range(TURNS):
+                yield
+                exchanges = [Requests(broker.port, itertools.repeat(frame, each), 1, check) for frame in made]
+                meter.measure(partial(drive, exchanges))
+        return meter.cost_of("request", each * TURNS * self.consumers)
 
 
 @dataclass(slots=True)

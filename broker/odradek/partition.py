@@ -189,11 +189,12 @@ class Partition:
 
         A topic cannot ask for more than it has replicas (Kafka's effective minimum, KIP-966).
         """
-        wanted = min(self.config.min_insync_replicas, len(self.replicas))
-        if len(self.isr) < wanted:
+        in_sync, wanted = len(self.isr), self.config.min_insync_replicas
+        if in_sync < wanted and in_sync < len(self.replicas):
             raise BrokerError(
                 Error.NOT_ENOUGH_REPLICAS,
-                f"{len(self.isr)} replicas of {self.topic}-{self.index} are in sync, {wanted} are needed",
+                f"{in_sync} replicas of {self.topic}-{self.index} are in sync, "
+                f"{min(wanted, len(self.replicas))} are needed",
             )
 
     @property

@@ -89,7 +89,7 @@ def translated(error: BrokerError, errors: Mapping[Error, Error]) -> BrokerError
     return BrokerError(errors.get(error.error, error.error), error.message)
 
 
-class answering:  # noqa: N801 - reads as a statement, and is entered for each commit
+class answering:  # noqa: N801 - reads as a statement
     """Raise, for the error of an append, the one that clients of a coordinator expect."""
 
     __slots__ = ("_errors",)
@@ -171,14 +171,14 @@ class Shard(ABC):
         """
         body = bytearray()
         encode_keyed(body, 0, records)
-        return self.append_body(body, len(records), producer)
+        return self.append_body(body, len(records), self._clock.now_ms(), producer)
 
-    def append_body(self, body: bytearray, count: int, producer: tuple[int, int] = NO_PRODUCER) -> int:
+    def append_body(self, body: bytearray, count: int, now_ms: int, producer: tuple[int, int] = NO_PRODUCER) -> int:
         """Append `count` records that are encoded already; the rest as `append_records`."""
         batch = wrap_keyed(
             body,
             count,
-            self._clock.now_ms(),
+            now_ms,
             codec=self._codec,
             producer=producer,
             attributes=0 if producer is NO_PRODUCER else TRANSACTIONAL,

@@ -8,17 +8,19 @@ columns:
     ...             a length, the same in every element    0 in every element, from the flexible version on
 
 That is an optimization of the codec and no second format: an array whose texts are of different lengths, or that has
-tagged fields, is read element by element into a list, as one of few elements is; `column` gives a column of either.
+tagged fields, is read element by element into a list, as one of few elements is; `Fields` gives the columns of either.
 """
 
 import struct
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Generic, TypeVar, overload
 
 from odradek_protocol.schema import FIXED, Field, Struct
 
-__all__ = ["MANY", "Columns", "Layout", "column"]
+__all__ = ["MANY", "Columns", "Fields", "Layout"]
 
 T = TypeVar("T")
 
@@ -43,9 +45,10 @@ class Columns(Sequence[T], Generic[T]):
         self._count = count
         self._values = values
 
-    def find(self, name: str) -> Sequence[Any] | None:
-        """The values of a field; None where the struct has no such field."""
-        return self._values.get(name)
+    def of(self, names: Sequence[str]) -> list[Sequence[Any]]:
+        """The values of each of these fields. KeyError for one that the struct does not have."""
+        values = self._values
+        return [values[name] for name in names]
 
     def __len__(self) -> int:
         return self._count
@@ -63,12 +66,20 @@ class Columns(Sequence[T], Generic[T]):
         return repr(list(self))
 
 
-def column(elements: Sequence[Any], name: str, absent: Any = None) -> Sequence[Any]:
-    """The values of a field of an array that may have been read either way; `absent` where there is no such field."""
-    if type(elements) is Columns:
-        values = elements.find(name)
-        return (absent,) * len(elements) if values is None else values
-    return [getattr(each, name, absent) for each in elements]
+class Fields:
+    """Two fields or more, to be taken from arrays."""
+
+    __slots__ = ("_names", "_values_of")
+
+    def __init__(self, first: str, second: str, *more: str) -> None:
+        self._names = (first, second, *more)
+        self._values_of = attrgetter(*self._names)
+
+    def columns(self, elements: Sequence[Any]) -> list[Sequence[Any]]:
+        """A column for each field, of an array with elements that may have been read either way."""
+        if type(elements) is Columns:
+            return elements.of(self._names)
+        return list(zip(*map(self._values_of, elements), strict=True))
 
 
 class Layout:
@@ -137,12 +148,10 @@ class Layout:
     def write(self, columns: Columns[Any]) -> bytes:
         """The bytes of the elements. Raises struct.error for a value that does not fit."""
         codes, names, count = self._written, self._names, len(columns)
-        width = len(names)
-        values: list[Any] = [None] * (width * count)
-        for field, name in enumerate(names):
-            values[field::width] = column(columns, name)
+        in_rows = chain.from_iterable(zip(*columns.of(names), strict=True))
         if count <= ROWS_AT_ONCE:
-            return _rows(codes, count).pack(*values)
+            return _rows(codes, count).pack(*in_rows)
+        width, values = len(names), list(in_rows)
         blocks = (values[start : start + width * ROWS_AT_ONCE] for start in range(0, len(values), width * ROWS_AT_ONCE))
         return b"".join(_rows(codes, len(block) // width).pack(*block) for block in blocks)
 

@@ -9,13 +9,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from odradek.groups.commits import NOW, NewOffsets
-from odradek_protocol.columns import Columns, column
+from odradek_protocol.columns import Columns, Fields
 from odradek_protocol.errors import Error
 
 if TYPE_CHECKING:
     from odradek.cluster.view import ClusterView
 
-__all__ = ["CommitReplies"]
+__all__ = ["COMMIT", "COMMIT_WITH_TIME", "CommitReplies"]
+
+_NAMES = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata")
+
+COMMIT = Fields(*_NAMES)
+COMMIT_WITH_TIME = Fields(*_NAMES, "commit_timestamp")
 
 
 class Topic(Protocol):
@@ -34,37 +39,36 @@ R = TypeVar("R")
 class CommitReplies(Generic[R]):
     """The replies for the partitions of one request, and in `offsets` what the coordinator is to store."""
 
-    def __init__(self, reply: type[R], view: "ClusterView", max_metadata: int) -> None:
-        """`reply` is what a reply has for each partition: the index and the error."""
+    def __init__(self, fields: Fields, reply: type[R], view: "ClusterView", max_metadata: int) -> None:
+        """`fields` is what the request has for each partition, `COMMIT` or `COMMIT_WITH_TIME`; `reply` is what the
+        reply has: the index and the error.
+        """
         self.offsets: list[NewOffsets] = []
+        self.admitted: list[tuple[list[Error], Sequence[int]]] = []
+        """The errors of each topic, and which of them the coordinator answers for; without any it is not asked."""
+        self._fields = fields
         self._reply = reply
         self._view = view
         self._max_metadata = max_metadata
-        self._admitted: list[tuple[list[Error], Sequence[int]]] = []
-        """The errors of each topic, and which of them the coordinator answers for."""
-
-    @property
-    def any_admitted(self) -> bool:
-        """Whether the coordinator is to be asked."""
-        return bool(self._admitted)
 
     def of_topic(self, topic: Topic, *, by_id: bool) -> Sequence[R]:
         """The replies for the partitions of a topic."""
         asked = topic.partitions
-        count, indexes = len(asked), column(asked, "partition_index")
+        count = len(asked)
+        if not count:
+            return ()
+        columns = self._fields.columns(asked)
         known = self._view.topics_by_id.get(topic.topic_id) if by_id else self._view.topics.get(topic.name)
         if known is None:
             errors = [Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION] * count
         else:
             errors = [Error.NONE] * count
-            if count:
-                self._admit(known.name, len(known.partitions), asked, indexes, errors)
-        return Columns(self._reply, count, {"partition_index": indexes, "error_code": errors})
+            self._admit(known.name, len(known.partitions), columns, errors)
+        return Columns(self._reply, count, {"partition_index": columns[0], "error_code": errors})
 
-    def _admit(
-        self, topic: str, partitions: int, asked: Sequence[Any], indexes: Sequence[int], errors: list[Error]
-    ) -> None:
-        metadata = column(asked, "committed_metadata")
+    def _admit(self, topic: str, partitions: int, columns: list[Sequence[Any]], errors: list[Error]) -> None:
+        indexes, offsets, leader_epochs, metadata, *timed = columns
+        times = timed[0] if timed else (NOW,) * len(indexes)
         alike = metadata.count(metadata[0]) == len(metadata)
         if metadata[0] is None or not alike:
             metadata = [each or "" for each in metadata]
@@ -75,26 +79,20 @@ class CommitReplies(Generic[R]):
             for row in set(range(len(indexes))).difference(admitted):
                 errors[row] = Error.UNKNOWN_TOPIC_OR_PARTITION
         if admitted:
-            self._admitted.append((errors, admitted))
+            self.admitted.append((errors, admitted))
         stored = admitted
         if longest > self._max_metadata:
             stored = [row for row in admitted if len(metadata[row]) <= self._max_metadata]
             for row in set(admitted).difference(stored):
                 errors[row] = Error.OFFSET_METADATA_TOO_LARGE
-        columns: list[Sequence[Any]] = [
-            indexes,
-            column(asked, "committed_offset"),
-            column(asked, "committed_leader_epoch"),
-            column(asked, "commit_timestamp", NOW),
-            metadata,
-        ]
+        taken: list[Sequence[Any]] = [indexes, offsets, leader_epochs, times, metadata]
         if len(stored) < len(indexes):
-            columns = [[values[row] for row in stored] for values in columns]
+            taken = [[values[row] for row in stored] for values in taken]
         if stored:
-            self.offsets.append(NewOffsets(topic, *columns))
+            self.offsets.append(NewOffsets(topic, *taken))
 
     def refuse(self, error: Error) -> None:
         """The coordinator takes none of them."""
-        for errors, admitted in self._admitted:
+        for errors, admitted in self.admitted:
             for row in admitted:
                 errors[row] = error

@@ -29,7 +29,7 @@ from odradek.groups.share_group import ShareGroup
 from odradek.groups.streams_group import StreamsGroup
 from odradek.groups.streams_membership import StreamsMembership
 from odradek.groups.usage import consumed_topics, expired_offsets
-from odradek.sharding import Chore, answering
+from odradek.sharding import Chore, answering, translated
 from odradek_protocol.errors import BrokerError, Error
 
 __all__ = ["GroupCoordinator"]
@@ -82,8 +82,10 @@ class GroupCoordinator(StreamsMembership):
             )
         if not offsets:
             return None
-        with answering(COMMIT_ERRORS):
+        try:
             commits, last_offset = shard.append_commits(group_id, offsets, retention_time_ms)
+        except BrokerError as error:
+            raise translated(error, COMMIT_ERRORS) from None
         if not shard.is_committed(last_offset):
             doing = f"committing offsets of group {group_id}"
             return self._see_through(doing, self._put_committed, shard, group_id, commits, last_offset)

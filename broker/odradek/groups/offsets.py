@@ -64,11 +64,12 @@ class GroupOffsets:
         partitions = self.topics.setdefault(topic, {})
         if rows[0][RECORD_OFFSET] > self._newest:
             partitions.update(zip(indexes, rows, strict=True))
-        else:
-            for partition, row in zip(indexes, rows, strict=True):
-                earlier = partitions.get(partition)
-                if earlier is None or earlier[RECORD_OFFSET] <= row[RECORD_OFFSET]:
-                    partitions[partition] = row
+            self._newest = rows[-1][RECORD_OFFSET]
+            return
+        for partition, row in zip(indexes, rows, strict=True):
+            earlier = partitions.get(partition)
+            if earlier is None or earlier[RECORD_OFFSET] <= row[RECORD_OFFSET]:
+                partitions[partition] = row
         self._newest = max(self._newest, rows[-1][RECORD_OFFSET])
 
     def remove(self, topic: str, partition: int) -> None:

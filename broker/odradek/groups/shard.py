@@ -211,7 +211,7 @@ class GroupShard(Shard):
             encode_commits(body, count, group_id, new, committed)
             commits.append((new.topic, new.partitions, committed))
             count += len(committed)
-        last_offset = self.append_body(body, count, producer)
+        last_offset = self.append_body(body, count, now_ms, producer)
         if producer is not NO_PRODUCER:
             self.pending.put(producer[0], group_id, commits)
         return commits, last_offset

@@ -12,7 +12,7 @@ on GROUP_ID_NOT_FOUND. KIP-211 (v5: retention is the broker's), KIP-320 (v6), KI
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from odradek.groups.commit_requests import CommitReplies
+from odradek.groups.commit_requests import COMMIT_WITH_TIME, CommitReplies
 from odradek.handlers.registry import answer_for, handles
 from odradek_protocol.connection import Request
 from odradek_protocol.messages.offset_commit import (
@@ -40,7 +40,9 @@ def offset_commit(
     """Answer an OffsetCommit request."""
     body, version = request.body, request.version
     by_id = version >= FIRST_WITH_TOPIC_IDS
-    replies = CommitReplies(OffsetCommitResponsePartition, node.view, node.config.offset_metadata_max_bytes)
+    replies = CommitReplies(
+        COMMIT_WITH_TIME, OffsetCommitResponsePartition, node.view, node.config.offset_metadata_max_bytes
+    )
     topics = [
         OffsetCommitResponseTopic(
             name=topic.name, topic_id=topic.topic_id, partitions=replies.of_topic(topic, by_id=by_id)
@@ -48,7 +50,7 @@ def offset_commit(
         for topic in body.topics
     ]
     response = OffsetCommitResponse(topics=topics)
-    if replies.any_admitted:
+    if replies.admitted:
         try:
             unfinished = node.groups.commit_offsets(
                 body.group_id,

@@ -15,7 +15,7 @@ KIP-98, KIP-320 (v2), KIP-447 (v3), KIP-890 (v4, v5), KIP-1319 (v6: topic ids).
 from typing import TYPE_CHECKING
 
 from odradek.cluster.topics import CONSUMER_OFFSETS
-from odradek.groups.commit_requests import CommitReplies
+from odradek.groups.commit_requests import COMMIT, CommitReplies
 from odradek.groups.commits import NewOffsets
 from odradek.handlers.registry import answer_for, handles
 from odradek.transactions.joining import ClientProtocol, join_transaction
@@ -45,14 +45,14 @@ async def txn_offset_commit(
 ) -> TxnOffsetCommitResponse:
     """Answer a TxnOffsetCommit request."""
     by_id = request.version >= FIRST_WITH_TOPIC_IDS
-    replies = CommitReplies(TxnOffsetCommitResponsePartition, node.view, node.config.offset_metadata_max_bytes)
+    replies = CommitReplies(COMMIT, TxnOffsetCommitResponsePartition, node.view, node.config.offset_metadata_max_bytes)
     topics = [
         TxnOffsetCommitResponseTopic(
             name=topic.name, topic_id=topic.topic_id, partitions=replies.of_topic(topic, by_id=by_id)
         )
         for topic in request.body.topics
     ]
-    if replies.any_admitted:
+    if replies.admitted:
         try:
             await _commit(node, request, replies.offsets)
         except Exception as failure:  # noqa: BLE001 - answered, and logged when it is no BrokerError

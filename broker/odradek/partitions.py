@@ -136,12 +136,17 @@ class Partitions:
             if partition is not None:
                 partition.configure(config)
 
-    async def remove(self, topic: str) -> None:
-        """Stop serving the partitions of `topic` and delete their logs; the files go after `file.delete.delay.ms`."""
+    async def remove(self, topic: str, topic_id: bytes) -> None:
+        """Stop serving the partitions of `topic` and delete its logs; the files go after `file.delete.delay.ms`.
+
+        At a start there are logs and no partitions yet. Logs that say they are another topic's stay. Raises
+        BrokerError(KAFKA_STORAGE_ERROR).
+        """
         for partition in [one for one in self._by_name.values() if one.topic == topic]:
             self._forget(partition)
             self._resign(partition)
-            self._logs.delete(partition.log)
+        for log in self._logs.of_topic(topic, topic_id):
+            self._logs.delete(log)
             await trio.lowlevel.checkpoint()
         self._offline = {key: name for key, name in self._offline.items() if name != topic}
         for call in self.on_removed:

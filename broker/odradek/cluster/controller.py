@@ -71,8 +71,11 @@ class LocalPartitions(Protocol):
     def offline(self, topic: TopicView) -> Collection[int]:
         """The partitions of a topic, made before, whose logs lie in a folder that is offline."""
 
-    async def remove(self, topic: str) -> None:
-        """Stop serving a topic's partitions and delete their logs; harmless when there are none."""
+    async def remove(self, topic: str, topic_id: bytes) -> None:
+        """Stop serving a topic's partitions and delete its logs; harmless when there are none.
+
+        Raises BrokerError(KAFKA_STORAGE_ERROR).
+        """
 
 
 class Controller:
@@ -112,9 +115,13 @@ class Controller:
         self._view.group_configs.update(await read_group_configs(self._store))
         deleted = await self._store.children(DeleteTopicZNode.parent)
         for name in deleted:
-            await self._finish_deletion(name)
+            try:
+                await self._finish_deletion(name)
+            except BrokerError as error:
+                log.warning("topic %s is not deleted before the next start: %s", name, error)
         for name in await self._store.children(TopicZNode.parent):
-            await self._settle_leaders(await read_topic(self._store, name), {self._node_id})
+            if name not in deleted:
+                await self._settle_leaders(await read_topic(self._store, name), {self._node_id})
 
     async def register(self, endpoints: Mapping[str, Endpoint], rack: str | None) -> None:
         """Tell the cluster that this broker lives, and lead the cluster if nobody does.
@@ -338,8 +345,11 @@ class Controller:
 
     async def _finish_deletion(self, name: str) -> None:
         """Delete what is left of a topic that is marked, and the mark with the last of it."""
-        await self._partitions.remove(name)
-        left = [*await _subtree(self._store, TopicZNode.path(name)), TopicConfigZNode.path(name)]
+        path = TopicZNode.path(name)
+        if await self._store.exists(path):
+            assignment = TopicZNode.decode(name, (await self._store.get(path)).data)
+            await self._partitions.remove(name, assignment.topic_id)
+        left = [*await _subtree(self._store, path), TopicConfigZNode.path(name)]
         there = [path for path in left if await self._store.exists(path)]
         await self._store.multi([Delete(path) for path in (*there, DeleteTopicZNode.path(name))])
 

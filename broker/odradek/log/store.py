@@ -237,6 +237,11 @@ class LogStore:
     def get(self, topic: str, index: int) -> "Log | None":
         return self.logs.get((topic, index))
 
+    def of_topic(self, topic: str, topic_id: bytes) -> list["Log"]:
+        """The logs of a topic: those of its name that do not say they are another's."""
+        named = [(partition, log) for partition, log in self.logs.items() if partition[0] == topic]
+        return [log for partition, log in named if self._topic_ids.get(partition, topic_id) == topic_id]
+
     def get_or_create(self, topic: str, index: int, topic_id: bytes, config: "LogConfig") -> "Log":
         """The log of a partition, which from now on goes by `config`.
 

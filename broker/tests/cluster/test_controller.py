@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from support.cluster import cluster
+from support.cluster import Cluster, cluster
 
 from odradek.cluster.plans import NewTopic
 from odradek.cluster.store import Create, StoreError
@@ -307,10 +307,25 @@ async def test_a_deletion_that_was_cut_short_is_finished_at_the_next_start(tmp_p
         await one.store.multi([Create(DeleteTopicZNode.path("t"))])
     async with cluster(tmp_path) as again:
         assert set(again.view.topics) == {"kept"}
-        assert again.partitions.calls == [("remove", "t"), ("apply", "kept")]
+        assert again.partitions.calls == [("remove", "t"), ("apply", "kept")][not nodes_left :]
         assert not await again.store.exists(TopicZNode.path("t"))
         assert not await again.store.exists(TopicConfigZNode.path("t"))
         assert await again.store.children("/admin/delete_topics") == []
+
+
+async def test_a_deletion_that_the_disk_refuses_is_tried_again_at_the_next_start(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as one:
+        await one.controller.create_topic(NewTopic("t"))
+        one.partitions.fail = BrokerError(Error.KAFKA_STORAGE_ERROR, "no rename")
+        assert (await refusal(one.controller.delete_topic("t")))[0] is Error.KAFKA_STORAGE_ERROR
+        refused = Cluster(one.store, {})
+        refused.partitions.fail = one.partitions.fail
+        await refused.controller.load()
+        assert refused.view.topics == {}
+        assert refused.partitions.calls == [("remove", "t")]
+    async with cluster(tmp_path) as again:
+        assert again.partitions.calls == [("remove", "t")]
+        assert await again.store.children("/brokers/topics") == await again.store.children("/admin/delete_topics") == []
 
 
 async def test_a_creation_that_was_cut_short_before_its_logs_is_finished_at_the_next_start(tmp_path: Path) -> None:

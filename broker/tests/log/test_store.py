@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.logs import FaultyFiles, contents
-from support.stores import OTHER_ID, Config, SetClock, append, make, open_store
+from support.stores import ID, OTHER_ID, Config, SetClock, append, make, open_store
 
 from odradek.log.errors import LogFolderError
 from odradek.log.files import Files
@@ -214,6 +214,18 @@ class TestLogs:
         again.purge()
         (stray,) = tmp_path.glob("a-0.*-stray")
         assert (stray / f"{0:020d}.log").stat().st_size > 0
+        again.close()
+
+    def test_the_logs_of_a_topic_are_those_that_do_not_say_they_are_anothers(self, tmp_path: Path) -> None:
+        store = open_store(tmp_path)
+        make(store, index=0)
+        make(store, index=1)
+        make(store, index=2, topic_id=OTHER_ID)
+        make(store, topic="aa")
+        store.close()
+        (tmp_path / "a-1" / "partition.metadata").unlink()
+        again = open_store(tmp_path)
+        assert {(log.topic, log.partition) for log in again.of_topic("a", ID)} == {("a", 0), ("a", 1)}
         again.close()
 
     def test_deletion(self, tmp_path: Path, clock: SetClock) -> None:

@@ -6,7 +6,8 @@ Rules that are checked, any breach of which ends the run with an error:
 
 - Every record is read once and in order, from the first round to the last, and none that was acknowledged lacks.
 - A committed offset never goes back. A topic that was deleted stays away, one that was made is there.
-- When all clients are gone, so are their sockets; no deleted file is held open, and no deleted partition on the disk.
+- When all clients are gone, so are their sockets; no deleted file is held open, and the disk has the partitions that
+  the metadata has, and no other.
 - Between the first half of a round and its end the broker's memory grows by less than `GROWTH_BYTES`; so it does from
   the end of the first clean round to that of any later one, as the records are deleted at the end of each.
 """
@@ -26,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.batches import batch
 from support.consumers import Member
 from support.meters import MIB, memory_bytes, open_files, socket_count, wait_until
+from support.partitions import kept, told
 from support.process import BrokerProcess, broker_process
 from support.records import read_some, read_values
 from support.wire import WireClient, fetch_request, produce_request
@@ -298,6 +300,7 @@ class Soak:
                 assert follower.producer.acknowledged == follower.producer.sent
                 delete_records(client, TOPIC, follower.producer.index)
             self.careless.check(client)
+            assert kept(folder) == told(client)
         wait_until(lambda: no_deleted_file(broker.pid), "deleted files are held open")
         wait_until(lambda: not list(folder.glob("*-delete")), "deleted partitions are on the disk")
         assert broker.stop() == 0

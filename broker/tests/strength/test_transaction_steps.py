@@ -13,15 +13,12 @@ It is decided by the write of prepare and by nothing else.
 """
 
 import itertools
-import os
-import signal
 from pathlib import Path
 
 import pytest
-import support.dying
-from support.meters import wait_until
-from support.process import BrokerProcess, broker_process
+from support.process import broker_process
 from support.records import read_committed
+from support.steps import arm, killed_at, program
 from support.transactions import TransactionalProducer
 from support.wire import WireClient
 
@@ -99,12 +96,6 @@ def stable_offset(client: WireClient) -> int:
     return offset
 
 
-def arm(broker: BrokerProcess) -> None:
-    """Have the broker count its writes from here on."""
-    os.kill(broker.pid, signal.SIGUSR1)
-    wait_until(lambda: "armed\n" in broker.errors(), "the broker counts")
-
-
 @pytest.mark.parametrize(("committed", "written_bytes"), [(True, TORN_BYTES), (False, 0)])
 @pytest.mark.parametrize("raises_epoch", [False, True])
 def test_a_kill_at_each_write_leaves_all_or_nothing(
@@ -114,8 +105,8 @@ def test_a_kill_at_each_write_leaves_all_or_nothing(
     logs: list[str] = []
     outcomes: list[bool] = []
     for number in itertools.count(1):
-        program = (support.dying.__file__, f"{number}", f"{written_bytes}")
-        with broker_process(tmp_path, SETTINGS, program=program) as broker, WireClient(broker.port) as client:
+        dying = program("pwrite", number, written_bytes)
+        with broker_process(tmp_path, SETTINGS, program=dying) as broker, WireClient(broker.port) as client:
             if number == 1:
                 client.create_topic("t", partitions=2)
                 client.create_topic("source")
@@ -126,7 +117,7 @@ def test_a_kill_at_each_write_leaves_all_or_nothing(
             try:
                 transactions.run(producer, number)
             except (EOFError, OSError):
-                logs.append(broker.errors().rpartition("killed: ")[2].strip())
+                logs.append(killed_at(broker))
             else:
                 assert transactions.check(client, number) == committed
                 assert broker.stop() == 0

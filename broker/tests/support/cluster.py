@@ -48,7 +48,7 @@ class RecordedPartitions:
     def offline(self, topic: TopicView) -> frozenset[int]:
         return self.without_log.get(topic.name, frozenset())
 
-    async def remove(self, topic: str) -> None:
+    async def remove(self, topic: str, topic_id: bytes) -> None:  # noqa: ARG002 - as the protocol has it
         self.calls.append(("remove", topic))
         await self._maybe_wait()
         self.topics.pop(topic, None)

@@ -1,5 +1,8 @@
 """What a broker does by itself from time to time: retention, flushing, checkpoints, forgetting idle producers.
 
+Kafka's LogManager begins with each of them after `log.initial.task.delay.ms` and so does this: brokers that do not live
+for a period do it, too.
+
 Each round goes through the partitions one by one and lets the clients in between. A partition that fails is logged and
 does not keep the others from their turn.
 """
@@ -63,13 +66,13 @@ async def maintain(node: "Node") -> None:
 
 async def _for_each(node: "Node", period_ms: Callable[[], int], work: Callable[[Partition], Awaitable[None]]) -> None:
     while True:
-        await trio.sleep(min(period_ms(), LONGEST_SLEEP_MS) / 1000)
         for partition in tuple(node.partitions.all()):
             try:
                 await work(partition)
             except BrokerError as error:
                 log.warning("%r: %s", partition, error)
             await trio.lowlevel.checkpoint()
+        await trio.sleep(min(period_ms(), LONGEST_SLEEP_MS) / 1000)
 
 
 async def _checkpoint(node: "Node") -> None:

@@ -120,6 +120,18 @@ class TestRetention:
             assert client.fetch("t", 0).error_code == Error.OFFSET_OUT_OF_RANGE
             assert client.produce("t", batch(b"b")).base_offset == 1
 
+    def test_it_begins_with_the_broker_and_not_a_period_later(self, tmp_path: Path) -> None:
+        with Broker(folder=tmp_path) as broker, WireClient(broker.port) as client:
+            client.create_topic("t", segment_bytes=str(1 << 20), file_delete_delay_ms="0")
+            for _ in range(3):
+                client.produce("t", batch(bytes(600_000)))
+            wanted = [DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=2)])]
+            assert client.call(DeleteRecordsRequest(topics=wanted, timeout_ms=1000), 2).topics[0].name == "t"
+            assert len(list(tmp_path.glob("t-0/*.log"))) == 3
+        never = {"log.retention.check.interval.ms": str(DAY_MS)}
+        with Broker({**AT_ONCE, **never}, folder=tmp_path):
+            wait_until(lambda: len(list(tmp_path.glob("t-0/*.log"))) == 1)
+
 
 def test_t34_idle_producers_are_forgotten_and_go_on() -> None:
     settings = {**AT_ONCE, "producer.id.expiration.ms": "1", "producer.id.expiration.check.interval.ms": "5"}

@@ -97,8 +97,8 @@ TRANSACTIONS: tuple[Row, ...] = (
 )
 
 GROUPS: tuple[Row, ...] = (
-    OffsetCommits("offset commits", 20_000),
-    OffsetCommits("offset commits of 100 partitions", 2_000, partitions=100),
+    OffsetCommits("offset commits", 60_000),
+    OffsetCommits("offset commits of 100 partitions", 12_000, partitions=100),
     GroupHeartbeats("heartbeats in a group of 5,000 members", 5_000, 20_000),
     ConsumerRebalance("rebalance of 100 members, 1,000 partitions", 100, 1_000),
     ClassicRebalance("rebalance of 100 members, 1,000 partitions, classic", 100, 1_000),

@@ -51,6 +51,8 @@ log = logging.getLogger(__name__)
 LOADS_AT_ONCE = 2
 """Partitions of a topic that are read at a time: reading is mostly decoding, which threads do not make faster."""
 
+_COORDINATOR = Origin.COORDINATOR
+
 NO_PRODUCER = (NO_PRODUCER_ID, -1)
 """The producer id and epoch of records outside a transaction."""
 
@@ -183,8 +185,12 @@ class Shard(ABC):
             producer=producer,
             attributes=0 if producer is NO_PRODUCER else TRANSACTIONAL,
         )
+        return self.append_batch(batch)
+
+    def append_batch(self, batch: bytearray) -> int:
+        """Append one batch; the rest as `append_records`."""
         self.partition.check_enough_replicas()
-        return self.partition.append(memoryview(batch), origin=Origin.COORDINATOR).last_offset
+        return self.partition.append(memoryview(batch), None, _COORDINATOR).last_offset
 
     def is_committed(self, last_offset: int) -> bool:
         """Whether nothing has to be waited for: what was appended is replicated, and flushed where that is asked."""

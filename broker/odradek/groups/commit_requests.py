@@ -69,10 +69,12 @@ class CommitReplies(Generic[R]):
     def _admit(self, topic: str, partitions: int, columns: list[Sequence[Any]], errors: list[Error]) -> None:
         indexes, offsets, leader_epochs, metadata, *timed = columns
         times = timed[0] if timed else (NOW,) * len(indexes)
-        alike = metadata.count(metadata[0]) == len(metadata)
-        if metadata[0] is None or not alike:
+        longest = 0
+        if any(metadata):
             metadata = [each or "" for each in metadata]
-        longest = len(metadata[0]) if alike else max(map(len, metadata))
+            longest = max(map(len, metadata))
+        else:
+            metadata = ("",) * len(indexes)
         admitted: Sequence[int] = range(len(indexes))
         if min(indexes) < 0 or max(indexes) >= partitions:
             admitted = [row for row, index in enumerate(indexes) if 0 <= index < partitions]
@@ -85,11 +87,9 @@ class CommitReplies(Generic[R]):
             stored = [row for row in admitted if len(metadata[row]) <= self._max_metadata]
             for row in set(admitted).difference(stored):
                 errors[row] = Error.OFFSET_METADATA_TOO_LARGE
-        taken: list[Sequence[Any]] = [indexes, offsets, leader_epochs, times, metadata]
-        if len(stored) < len(indexes):
-            taken = [[values[row] for row in stored] for values in taken]
         if stored:
-            self.offsets.append(NewOffsets(topic, *taken))
+            new = NewOffsets(topic, indexes, offsets, leader_epochs, times, metadata)
+            self.offsets.append(new if len(stored) == len(indexes) else new.some(stored))
 
     def refuse(self, error: Error) -> None:
         """The coordinator takes none of them."""

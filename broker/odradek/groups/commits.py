@@ -2,7 +2,7 @@
 
 A consumer commits all partitions that it reads at once, mostly without metadata. Such commits are one record again and
 again but for the partition, the offset and the leader epoch, and are written as that (`encode_alike`). Of a single one
-without metadata the record is kept, and the next commit is a copy with other numbers in it:
+without metadata the record is kept, of one alone the batch, and the next commit is a copy with other numbers in it:
 
     key      | version, group, topic | partition |
     value 3  | version | offset | leader epoch | metadata, commit timestamp |
@@ -17,9 +17,17 @@ from typing import NamedTuple
 
 from odradek.groups.offsets import CommittedOffset, Row
 from odradek.groups.records import offset_key, offset_value
-from odradek_protocol.records.build import Difference, encode_alike, encode_keyed, encode_prepared, prepare_keyed
+from odradek_protocol.records.batch import finish_copy
+from odradek_protocol.records.build import (
+    Difference,
+    encode_alike,
+    encode_keyed,
+    encode_prepared,
+    prepare_keyed,
+    wrap_keyed,
+)
 
-__all__ = ["NOW", "NewOffsets", "encode_commits"]
+__all__ = ["NOW", "NewOffsets", "encode_alone", "encode_commits"]
 
 NOW = -1
 """The timestamp of a commit that tells none, as all do but those of version 1 of OffsetCommit."""
@@ -39,8 +47,9 @@ SAMPLE = CommittedOffset(0, 0, "", 0, -1, 0)
 RECORDS_KEPT = 8192
 """Consumers commit the same partitions again and again; so many records take about 2 MB."""
 
-_OFFSET_AND_EPOCH = struct.Struct(">qi")
-_TIME = struct.Struct(">q")
+_put_offset = struct.Struct(">qi").pack_into
+_put_time = struct.Struct(">q").pack_into
+"""Bound here, as every commit asks for them."""
 
 
 class NewOffsets(NamedTuple):
@@ -55,13 +64,20 @@ class NewOffsets(NamedTuple):
 
     def committed(self, now_ms: int, expire_ms: int, record_offset: int) -> list[Row]:
         """What is kept for each partition, where the record of the first will be at `record_offset`."""
-        times: Iterable[int] = self.timestamps_ms
-        if self.timestamps_ms.count(NOW) == len(self.timestamps_ms):
+        _, _, offsets, leader_epochs, timestamps_ms, metadata = self
+        count = len(offsets)
+        times: Iterable[int] = timestamps_ms
+        if timestamps_ms.count(NOW) == count:
             times = repeat(now_ms)
-        elif min(self.timestamps_ms) < 0:
+        elif min(timestamps_ms) < 0:
             times = [now_ms if time < 0 else time for time in times]
-        record_offsets = range(record_offset, record_offset + len(self.offsets))
-        return list(zip(self.offsets, self.leader_epochs, self.metadata, times, repeat(expire_ms), record_offsets))
+        record_offsets = range(record_offset, record_offset + count)
+        return list(zip(offsets, leader_epochs, metadata, times, repeat(expire_ms), record_offsets))
+
+    def some(self, rows: Sequence[int]) -> "NewOffsets":
+        """These rows of it."""
+        topic, *columns = self
+        return NewOffsets(topic, *([column[row] for row in rows] for column in columns))  # type: ignore[arg-type]
 
 
 def encode_commits(body: bytearray, first: int, group_id: str, new: NewOffsets, committed: Sequence[Row]) -> None:
@@ -85,6 +101,29 @@ def encode_commits(body: bytearray, first: int, group_id: str, new: NewOffsets, 
     encode_alike(body, first, count, key, offset_value(sample), differences)
 
 
+def encode_alone(group_id: str, topic: str, partition: int, row: Row, now_ms: int) -> bytearray | None:
+    """The batch of one commit; None where the commit is one of those that are not kept."""
+    offset, leader_epoch, metadata, time_ms, expire_ms, _ = row
+    if metadata or expire_ms >= 0:
+        return None
+    kept, value_at = _kept_batch(group_id, topic, partition)
+    batch = bytearray(kept)
+    _put_offset(batch, value_at + OFFSET_AT, offset, leader_epoch)
+    _put_time(batch, value_at + TIME_AT, time_ms)
+    finish_copy(batch, now_ms)
+    return batch
+
+
+@lru_cache(maxsize=RECORDS_KEPT)
+def _kept_batch(group_id: str, topic: str, partition: int) -> tuple[bytes, int]:
+    """The batch of one commit without metadata, and where the value begins in that."""
+    value = offset_value(SAMPLE)
+    body = bytearray()
+    encode_keyed(body, 0, [(offset_key(group_id, topic, partition), value)])
+    batch = wrap_keyed(body, 1, SAMPLE.commit_timestamp_ms)
+    return bytes(batch), len(batch) - len(value) - 1
+
+
 def _encode_commit(body: bytearray, offset_delta: int, group_id: str, topic: str, partition: int, row: Row) -> None:
     offset, leader_epoch, metadata, time_ms, expire_ms, _ = row
     if metadata or expire_ms >= 0:
@@ -93,8 +132,8 @@ def _encode_commit(body: bytearray, offset_delta: int, group_id: str, topic: str
         return
     prepared, value_at = _prepared(group_id, topic, partition)
     value_at += encode_prepared(body, offset_delta, prepared)
-    _OFFSET_AND_EPOCH.pack_into(body, value_at + OFFSET_AT, offset, leader_epoch)
-    _TIME.pack_into(body, value_at + TIME_AT, time_ms)
+    _put_offset(body, value_at + OFFSET_AT, offset, leader_epoch)
+    _put_time(body, value_at + TIME_AT, time_ms)
 
 
 @lru_cache(maxsize=RECORDS_KEPT)

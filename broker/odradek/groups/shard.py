@@ -7,7 +7,7 @@ marker.
 from collections.abc import Sequence, Sized
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from odradek.groups.commits import NewOffsets, encode_commits
+from odradek.groups.commits import NewOffsets, encode_alone, encode_commits
 from odradek.groups.consumer_group import ConsumerGroup
 from odradek.groups.consumer_records import CONSUMER_RECORDS
 from odradek.groups.consumer_state import Part
@@ -56,6 +56,8 @@ AnyGroup = Group | AssignedGroup
 """A group of any kind: all have members, offsets and a deadline."""
 
 A = TypeVar("A", ConsumerGroup, ShareGroup, StreamsGroup)
+
+_NO_CODEC = Codec.NONE
 
 RECORDS_OF_A_BATCH = 500
 """How many records of a consumer group go into one batch: a group of thousands of members fills several, each far
@@ -205,12 +207,20 @@ class GroupShard(Shard):
         expire_ms = -1 if retention_time_ms < 0 else now_ms + retention_time_ms
         record_offset = self.partition.log.log_end_offset
         commits: list[Commit] = []
-        body, count = bytearray(), 0
+        count = 0
         for new in offsets:
             committed = new.committed(now_ms, expire_ms, record_offset + count)
-            encode_commits(body, count, group_id, new, committed)
             commits.append((new.topic, new.partitions, committed))
             count += len(committed)
+        if count == 1 and producer is NO_PRODUCER and self._codec is _NO_CODEC:
+            topic, partitions, rows = commits[0]
+            batch = encode_alone(group_id, topic, partitions[0], rows[0], now_ms)
+            if batch is not None:
+                return commits, self.append_batch(batch)
+        body, first = bytearray(), 0
+        for new, (_, _, rows) in zip(offsets, commits, strict=True):
+            encode_commits(body, first, group_id, new, rows)
+            first += len(rows)
         last_offset = self.append_body(body, count, now_ms, producer)
         if producer is not NO_PRODUCER:
             self.pending.put(producer[0], group_id, commits)

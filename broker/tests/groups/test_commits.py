@@ -3,10 +3,10 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.groups.commits import NOW, NewOffsets, encode_commits
+from odradek.groups.commits import NOW, NewOffsets, encode_alone, encode_commits
 from odradek.groups.offsets import CommittedOffset
 from odradek.groups.records import offset_key, offset_value
-from odradek_protocol.records.build import encode_keyed
+from odradek_protocol.records.build import encode_keyed, wrap_keyed
 
 NOW_MS = 1_700_000_000_000
 counts = st.integers(1, 6) | st.sampled_from([70, 300])
@@ -50,3 +50,24 @@ def test_commits_are_written_as_one_by_one(new: NewOffsets, first: int, expire_m
     keys = [offset_key("group", new.topic, partition) for partition in new.partitions]
     encode_keyed(one_by_one, first, list(zip(keys, map(offset_value, committed), strict=True)))
     assert written == one_by_one
+
+
+@given(
+    offsets,
+    st.integers(-1, 1 << 20),
+    st.text(max_size=1),
+    st.sampled_from([5, NOW_MS]),
+    st.sampled_from([-1, NOW_MS + 1]),
+    st.integers(0, 300),
+)
+def test_a_commit_alone_is_the_batch_of_its_record(
+    offset: int, leader_epoch: int, metadata: str, time_ms: int, expire_ms: int, partition: int
+) -> None:
+    row = (offset, leader_epoch, metadata, time_ms, expire_ms, 7)
+    batch = encode_alone("group", "t", partition, row, NOW_MS)
+    if metadata or expire_ms >= 0:
+        assert batch is None
+        return
+    body = bytearray()
+    encode_keyed(body, 0, [(offset_key("group", "t", partition), offset_value(CommittedOffset._make(row)))])
+    assert batch == wrap_keyed(body, 1, NOW_MS)

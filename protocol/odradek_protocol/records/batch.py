@@ -69,6 +69,7 @@ _LENGTH = struct.Struct(">i")
 _OFFSET = struct.Struct(">q")
 _CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
+_TIMESTAMPS = struct.Struct(">qq")
 
 _new_batch = object.__new__
 _unpack_header = HEADER.unpack_from
@@ -210,6 +211,12 @@ def stamp(data: bytearray | memoryview, position: int, base_offset: int, leader_
     """Write the offset and the leader epoch into the batch at `position`; its CRC stays right."""
     _stamp_offset(data, position, base_offset)
     _stamp_epoch(data, position + 12, leader_epoch)
+
+
+def finish_copy(batch: bytearray, timestamp_ms: int) -> None:
+    """Give a copied batch, whose records have no time of their own, another time, and the CRC that it needs then."""
+    _TIMESTAMPS.pack_into(batch, 27, timestamp_ms, timestamp_ms)
+    _CRC.pack_into(batch, 17, crc32c(memoryview(batch)[21:]))
 
 
 def stamp_log_append_time(data: memoryview, position: int, batch: RecordBatch, now_ms: int) -> None:

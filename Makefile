@@ -8,7 +8,7 @@ LISTENERS ?= PLAINTEXT://127.0.0.1:9092
 # The tests' worker processes. Most tests wait most of the time, so that two cores are enough for three.
 WORKERS ?= 3
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-SOURCES := $(wildcard broker protocol compat-tests benchmarks pipeline)
+SOURCES := $(wildcard conftest.py broker protocol compat-tests benchmarks pipeline)
 INSTALLED := $(VENV)/.installed
 PIPELINE_INSTALLED := $(VENV)/.pipeline-installed
 

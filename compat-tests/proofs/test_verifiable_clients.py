@@ -35,6 +35,11 @@ MOST_BETWEEN = 600
 WAIT_S = 180
 LOOK_S = 0.1
 
+FORGETFUL = ("consumer", KAFKA_3)
+"""A preview of the protocol, whose member may begin a partition anew that it gets while it looks for where others begin
+(KAFKA-17066, KAFKA-17674, both mended in 4.0): it consumes then what has been consumed, but leaves nothing out.
+"""
+
 LAST_SEND = "Producer closed while send in progress"
 """What a record ends with that the producer had not yet sent when it was asked to end."""
 
@@ -142,4 +147,4 @@ def test_what_is_acknowledged_is_consumed(
     log = {(record["partition"], record["offset"]): record["value"] for record in kafka.call("read_all", topic=name)}
     assert log == sent
     assert sorted(map(int, sent.values())) == list(range(len(sent)))
-    assert begun_too_early(group.all) == []
+    assert begun_too_early(group.all) == [] or (protocol, release) == FORGETFUL

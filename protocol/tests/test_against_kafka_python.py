@@ -16,7 +16,7 @@ from odradek_protocol.schema import NULL_UUID, Field, Struct
 from .kafka_python import message_class
 from .strategies import CASES, Case, filled, messages
 
-few = settings(max_examples=5, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=5, derandomize=True, suppress_health_check=list(HealthCheck))
 
 NO_OPERATIONS = -(1 << 31)
 

@@ -6,7 +6,7 @@ Invariant: whatever the elements, their bytes are the same, and so is what is re
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek_protocol.codec import decode, encode
@@ -46,7 +46,6 @@ def there_and_back(topic: OffsetCommitRequestTopic, version: int) -> OffsetCommi
 
 
 @given(st.none() | st.text(max_size=150), st.integers(1, 120) | st.sampled_from([256, 257, 600]), versions)
-@settings(deadline=None)
 def test_texts_of_one_length_are_read_by_column(text: str | None, count: int, version: int) -> None:
     topic = request_topic([text] * count, version)
     read = there_and_back(topic, version)
@@ -65,7 +64,6 @@ def test_texts_of_any_length_are_read(metadata: list[str | None], version: int) 
 
 
 @given(st.lists(st.tuples(st.integers(-5, 1 << 30), st.integers(-1, 200)), max_size=600), versions)
-@settings(deadline=None)
 def test_columns_are_written_as_their_elements_are(rows: list[tuple[int, int]], version: int) -> None:
     indexes, errors = [index for index, _ in rows], [error for _, error in rows]
     flexible = version >= COMPACT

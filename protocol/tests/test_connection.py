@@ -74,7 +74,7 @@ def test_bytes_of_the_next_frame_stay_pending() -> None:
 
 
 @given(st.lists(st.integers(0, 3 * SMALL_BUFFER), max_size=6), st.lists(st.integers(1, 2 * SMALL_BUFFER), min_size=1))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_frames_of_any_size_arrive_in_chunks_of_any_size(sizes: list[int], chunks: list[int]) -> None:
     stream = b"".join(map(produce_frame, sizes))
     connection = ServerConnection()
@@ -138,7 +138,6 @@ class TestLimits:
             whole(ServerConnection(), struct.pack(">i", len(header)) + header)
 
     @given(st.binary(max_size=300))
-    @settings(deadline=None)
     def test_only_protocol_errors_escape(self, data: bytes) -> None:
         connection = ServerConnection()
         try:

@@ -16,7 +16,7 @@ from odradek_protocol.schema import Field, Struct, struct
 from .strategies import CASES, Case, filled, messages
 
 each_case = pytest.mark.parametrize("case", CASES, ids=str)
-few = settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=6, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 @each_case

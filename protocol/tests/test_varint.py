@@ -14,7 +14,7 @@ from odradek_protocol.varint import (
     varint_size,
 )
 
-thorough = settings(max_examples=300, deadline=None, derandomize=True)
+thorough = settings(max_examples=300, derandomize=True)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Commits as records. Invariant: however they are written, they are the records of the commits one by one."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.groups.commits import NOW, NewOffsets, encode_alone, encode_commits
@@ -36,7 +36,6 @@ def commits(draw: st.DrawFn) -> NewOffsets:
 
 
 @given(commits(), st.integers(0, 200), st.sampled_from([-1, NOW_MS + 1]), st.integers(0, 1 << 40))
-@settings(deadline=None)
 def test_commits_are_written_as_one_by_one(new: NewOffsets, first: int, expire_ms: int, record_offset: int) -> None:
     rows = new.committed(NOW_MS, expire_ms, record_offset)
     committed = [CommittedOffset._make(row) for row in rows]

@@ -158,7 +158,7 @@ def _as_assignment(partitions: set[tuple[bytes, int]]) -> dict[bytes, frozenset[
     return {topic: frozenset(each) for topic, each in found.items()}
 
 
-ConsumerGroupRules.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+ConsumerGroupRules.TestCase.settings = settings(max_examples=150, stateful_step_count=40)
 TestConsumerGroupRules = ConsumerGroupRules.TestCase
 
 

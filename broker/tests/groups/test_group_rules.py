@@ -218,5 +218,5 @@ class GroupRules(RuleBasedStateMachine):
         assert not group.members
 
 
-GroupRules.TestCase.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+GroupRules.TestCase.settings = settings(max_examples=200, stateful_step_count=40)
 TestGroupRules = GroupRules.TestCase

@@ -163,5 +163,5 @@ def _new_offsets(partitions: list[tuple[str, int]], offset: int) -> list[NewOffs
     return found
 
 
-OffsetRules.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+OffsetRules.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
 TestOffsetRules = OffsetRules.TestCase

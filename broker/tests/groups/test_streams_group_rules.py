@@ -177,5 +177,5 @@ def test_a_full_group_takes_a_member_of_its_own_again() -> None:
     assert refused.value.error is Error.GROUP_MAX_SIZE_REACHED
 
 
-StreamsGroupRules.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+StreamsGroupRules.TestCase.settings = settings(max_examples=150, stateful_step_count=40)
 TestStreamsGroupRules = StreamsGroupRules.TestCase

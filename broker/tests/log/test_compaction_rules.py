@@ -247,5 +247,5 @@ class CompactionMachine(RuleBasedStateMachine):
             assert (None if piece is None else piece.next_offset - 1) == expected
 
 
-CompactionMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+CompactionMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=30)
 TestCompaction = CompactionMachine.TestCase

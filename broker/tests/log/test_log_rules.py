@@ -296,5 +296,5 @@ class LogMachine(RuleBasedStateMachine):
         self.disk.fault = fault
 
 
-LogMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+LogMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
 TestLog = LogMachine.TestCase

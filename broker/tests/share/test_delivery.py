@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.logs import EVERYTHING, NOW_MS, Opener, records
 
@@ -26,7 +26,6 @@ class Settings:
 STEP = st.tuples(st.integers(1, 20), st.integers(1, 12), st.booleans(), st.sets(st.integers(0, 30)))
 
 
-@settings(deadline=None)
 @given(steps=st.lists(STEP, min_size=1, max_size=12))
 def test_the_log_batches_within_reach_are_all_that_an_acquisition_needs(
     steps: list[tuple[int, int, bool, set[int]]],

@@ -154,4 +154,4 @@ class SharePartitionRules(RuleBasedStateMachine):
 
 
 TestSharePartitionRules = SharePartitionRules.TestCase
-TestSharePartitionRules.settings = settings(max_examples=300, stateful_step_count=40, deadline=None)
+TestSharePartitionRules.settings = settings(max_examples=300, stateful_step_count=40)

@@ -112,7 +112,7 @@ class Model:
         self.deliveries = dict(self.written)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(STEPS, max_size=40))
 def test_any_order_of_steps(steps: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:

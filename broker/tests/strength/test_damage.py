@@ -53,7 +53,7 @@ damages = st.builds(
     kind=st.sampled_from(["cut", "zeros", "noise", "noise", "longer", "gone"]),
     noise=st.binary(min_size=1, max_size=40),
 )
-often = settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+often = settings(max_examples=200, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module", params=["stop", "crash"])

@@ -22,7 +22,7 @@ def test_changed_seeds(name: str) -> None:
     target = TARGETS[name]
     seeds = list(target.seeds())
 
-    @settings(max_examples=CHANGES[name], deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=CHANGES[name], derandomize=True, suppress_health_check=list(HealthCheck))
     @given(st.sampled_from(seeds), st.sampled_from(seeds), st.binary(max_size=8), st.floats(0, 1), st.floats(0, 1))
     def check(first: bytes, second: bytes, noise: bytes, end: float, start: float) -> None:
         target.check(first[: int(end * len(first))] + noise + second[int(start * len(second)) :])

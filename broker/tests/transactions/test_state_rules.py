@@ -266,4 +266,4 @@ class Transactions(RuleBasedStateMachine):
 
 
 TestTransactions = Transactions.TestCase
-TestTransactions.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestTransactions.settings = settings(max_examples=150, stateful_step_count=40)

@@ -4,7 +4,7 @@ import contextlib
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek_protocol.errors import ProtocolError
@@ -185,7 +185,6 @@ def test_keys_and_values_make_the_batch_that_their_records_make(
     st.integers(-1, 1 << 40),
     st.data(),
 )
-@settings(deadline=None)
 def test_records_that_are_alike_are_the_records_one_by_one(
     key: bytes, value: bytes, start: int, step: int, data: st.DataObject
 ) -> None:

@@ -14,7 +14,6 @@ tagged fields, is read element by element into a list, as one of few elements is
 import struct
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
 from operator import attrgetter
 from typing import Any, Generic, TypeVar, overload
 
@@ -98,7 +97,8 @@ class Layout:
         self._codes = "".join(FIXED[field.kind] for field in fixed)
         self._text: Field | None = rest[0] if rest else None
         self._nullable = self._text is not None and self._text.nullable(version)
-        self._length = struct.Struct(">" + ("B" if flexible else "h"))
+        self._mark = "B" if flexible else "h"
+        self._length = struct.Struct(">" + self._mark)
         self._length_at = struct.calcsize(">" + self._codes)
         self._written = self._codes + "x" if flexible else self._codes
 
@@ -114,32 +114,33 @@ class Layout:
         """
         if not count:
             return None, position
-        codes, size = self._codes, 0
+        codes, mark, size = self._codes, 0, 0
         if self._text is not None:
             (mark,) = self._length.unpack_from(data, position + self._length_at)
             size = mark - 1 if self._flexible else mark
             if size < -1 or (size < 0 and not self._nullable) or (self._flexible and mark >= COMPACT_LENGTHS):
                 return None, position
-            codes += f"{self._length.format[1:]}{max(size, 0)}s"
+            codes += f"{self._mark}{size}s" if size > 0 else self._mark
         if self._flexible:
             codes += "B"
         row_size = _rows(codes, 1).size
         stop = position + count * row_size
         if stop > len(data):
             return None, position
-        values: list[Any] = []
-        for start in range(0, count, ROWS_AT_ONCE):
-            rows = _rows(codes, min(ROWS_AT_ONCE, count - start))
-            values += rows.unpack_from(data, position + start * row_size)
-        width = len(values) // count
-        columns: list[Sequence[Any]] = [values[field::width] for field in range(width)]
+        columns: list[Sequence[Any]]
+        if count > ROWS_AT_ONCE:
+            columns = list(zip(*_rows(codes, 1).iter_unpack(data[position:stop]), strict=True))
+        else:
+            values = _rows(codes, count).unpack_from(data, position)
+            width = len(values) // count
+            columns = [values[field::width] for field in range(width)]
         if self._flexible and any(columns.pop()):
             return None, position
         if self._text is not None:
-            texts = columns.pop()
+            texts = columns.pop() if size > 0 else None
             if columns.pop().count(mark) != count:
                 return None, position
-            columns.append(_decoded(texts, size))
+            columns.append(_same_text(size, count) if texts is None else [str(text, "utf-8") for text in texts])
         named = dict(zip(self._names, columns, strict=True))
         for field in self._absent:
             named[field.name] = (field.absent_value,) * count
@@ -148,10 +149,12 @@ class Layout:
     def write(self, columns: Columns[Any]) -> bytes:
         """The bytes of the elements. Raises struct.error for a value that does not fit."""
         codes, names, count = self._written, self._names, len(columns)
-        in_rows = chain.from_iterable(zip(*columns.of(names), strict=True))
+        width = len(names)
+        values: list[Any] = [None] * (width * count)
+        for field, column in enumerate(columns.of(names)):
+            values[field::width] = column
         if count <= ROWS_AT_ONCE:
-            return _rows(codes, count).pack(*in_rows)
-        width, values = len(names), list(in_rows)
+            return _rows(codes, count).pack(*values)
         blocks = (values[start : start + width * ROWS_AT_ONCE] for start in range(0, len(values), width * ROWS_AT_ONCE))
         return b"".join(_rows(codes, len(block) // width).pack(*block) for block in blocks)
 
@@ -162,8 +165,6 @@ def _rows(codes: str, count: int) -> struct.Struct:
     return struct.Struct(">" + codes * count)
 
 
-def _decoded(texts: Sequence[bytes], size: int) -> Sequence[str | None]:
-    """Texts of `size` bytes; -1: null."""
-    if size <= 0:
-        return ("" if size == 0 else None,) * len(texts)
-    return [str(text, "utf-8") for text in texts]
+def _same_text(size: int, count: int) -> Sequence[str | None]:
+    """What there is for texts without a byte: "", or null for -1."""
+    return ("" if size == 0 else None,) * count

@@ -6,7 +6,7 @@ Protocol Buffers). Lengths and tags are 32 bit wide (five bytes at the most), re
 
 from odradek_protocol.errors import ProtocolError
 
-__all__ = ["UVARINTS", "decode_uvarint", "decode_varint", "encode_uvarint", "encode_varint", "varint_size"]
+__all__ = ["UVARINTS", "decode_uvarint", "decode_varint", "encode_uvarint", "encode_varint"]
 
 Buffer = bytes | bytearray | memoryview
 
@@ -68,9 +68,3 @@ def decode_varint(data: Buffer, position: int) -> tuple[int, int]:
 def encode_varint(value: int) -> bytes:
     """The zig-zag bytes of a signed 64-bit `value`."""
     return encode_uvarint(value << 1 if value >= 0 else (-value << 1) - 1)
-
-
-def varint_size(value: int) -> int:
-    """How many bytes `encode_varint(value)` takes."""
-    zigzag = value << 1 if value >= 0 else (-value << 1) - 1
-    return (zigzag.bit_length() + 6) // 7 or 1

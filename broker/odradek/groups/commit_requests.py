@@ -70,11 +70,9 @@ class CommitReplies(Generic[R]):
         indexes, offsets, leader_epochs, metadata, *timed = columns
         times = timed[0] if timed else (NOW,) * len(indexes)
         longest = 0
-        if any(metadata):
+        if metadata.count("") < len(metadata):
             metadata = [each or "" for each in metadata]
             longest = max(map(len, metadata))
-        else:
-            metadata = ("",) * len(indexes)
         admitted: Sequence[int] = range(len(indexes))
         if min(indexes) < 0 or max(indexes) >= partitions:
             admitted = [row for row, index in enumerate(indexes) if 0 <= index < partitions]

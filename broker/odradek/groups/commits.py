@@ -1,55 +1,49 @@
 """Commits of offsets by topic and column, and how they become records of __consumer_offsets.
 
-A consumer commits all partitions that it reads at once, mostly without metadata. Such commits are one record again and
-again but for the partition, the offset and the leader epoch, and are written as that (`encode_alike`). Of a single one
-without metadata the record is kept, of one alone the batch, and the next commit is a copy with other numbers in it:
+A consumer commits all partitions that it reads at once, and the same ones again and again. The records of such commits
+differ in what a few columns tell only; what lies between those is kept (`_Kept`):
 
-    key      | version, group, topic | partition |
-    value 3  | version | offset | leader epoch | metadata, commit timestamp |
-    value 1  | version | offset | metadata, commit timestamp, expiry timestamp |    where an expiry time is told
+    key      | version, group, topic, partition |
+    value 3  | version | offset | leader epoch | metadata | commit timestamp |
+
+Where the metadata are not the same for all of them, or there is an expiry time (value 1), they are written one by one.
 """
 
 import struct
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from itertools import repeat
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
-from odradek.groups.offsets import CommittedOffset, Row
+from odradek.groups.offsets import Commit, CommittedOffset
 from odradek.groups.records import offset_key, offset_value
-from odradek_protocol.records.batch import finish_copy
-from odradek_protocol.records.build import (
-    Difference,
-    encode_alike,
-    encode_keyed,
-    encode_prepared,
-    prepare_keyed,
-    wrap_keyed,
-)
+from odradek_protocol.records.batch import HEADER_SIZE, finish_copy
+from odradek_protocol.records.build import encode_keyed, wrap_keyed
 
 __all__ = ["NOW", "NewOffsets", "encode_alone", "encode_commits"]
 
 NOW = -1
 """The timestamp of a commit that tells none, as all do but those of version 1 of OffsetCommit."""
 
-FEW = 4
-"""So many records are written one by one: writing them as one that differs would cost more."""
+COLUMNS: Final = "qi2xqx"
+"""A value behind its version where the metadata is "", and the number of headers: there are none."""
 
-PARTITION_BYTES = 4
-OFFSET_AT = 2
-LEADER_EPOCH_AT = 10
+METADATA_AT: Final = 14
+TIMESTAMP_BYTES: Final = 8
 
-TIME_AT = 16
-"""Behind the length of metadata that is empty."""
+ROWS_AT_ONCE = 1024
+"""Records that are laid out together at most, so that no request can have more than these kept."""
 
-SAMPLE = CommittedOffset(0, 0, "", 0, -1, 0)
+BYTES_KEPT = 8 * 1024 * 1024
+"""What layouts take at most; 100 partitions take some 26 kB, one alone 1 kB."""
 
-RECORDS_KEPT = 8192
-"""Consumers commit the same partitions again and again; so many records take about 2 MB."""
+BYTES_KEPT_WITH_METADATA = 1024 * 1024
+"""Metadata may be another text in each commit: those are kept apart, so as to take no place from the others."""
 
-_put_offset = struct.Struct(">qi").pack_into
-_put_time = struct.Struct(">q").pack_into
-"""Bound here, as every commit asks for them."""
+ROW_BYTES = 160
+"""What a record takes beside its bytes; a layout alone takes as much as four."""
+
+ALL = slice(None)
+
+_PARTITION = struct.Struct(">i")
 
 
 class NewOffsets(NamedTuple):
@@ -62,89 +56,126 @@ class NewOffsets(NamedTuple):
     timestamps_ms: Sequence[int]
     metadata: Sequence[str]
 
-    def committed(self, now_ms: int, expire_ms: int, record_offset: int) -> list[Row]:
-        """What is kept for each partition, where the record of the first will be at `record_offset`."""
-        _, _, offsets, leader_epochs, timestamps_ms, metadata = self
+    def committed(self, now_ms: int, expire_ms: int, record_offset: int) -> Commit:
+        """What is committed at `now_ms`, where the record of the first will be at `record_offset`."""
+        topic, partitions, offsets, leader_epochs, times, metadata = self
         count = len(offsets)
-        times: Iterable[int] = timestamps_ms
-        if timestamps_ms.count(NOW) == count:
-            times = repeat(now_ms)
-        elif min(timestamps_ms) < 0:
+        if times.count(NOW) == count:
+            times = (now_ms,) * count
+        elif min(times) < 0:
             times = [now_ms if time < 0 else time for time in times]
-        record_offsets = range(record_offset, record_offset + count)
-        return list(zip(offsets, leader_epochs, metadata, times, repeat(expire_ms), record_offsets))
+        return Commit(topic, partitions, offsets, leader_epochs, metadata, times, expire_ms, record_offset)
 
     def some(self, rows: Sequence[int]) -> "NewOffsets":
         """These rows of it."""
         topic, *columns = self
-        return NewOffsets(topic, *([column[row] for row in rows] for column in columns))  # type: ignore[arg-type]
+        return NewOffsets._make((topic, *([column[row] for row in rows] for column in columns)))
 
 
-def encode_commits(body: bytearray, first: int, group_id: str, new: NewOffsets, committed: Sequence[Row]) -> None:
-    """Append the records of `committed`, which `new` has become, to the `first` records that `body` has already.
+def encode_commits(body: bytearray, first: int, group_id: str, commit: Commit) -> None:
+    """Append the records of a commit to the `first` records that `body` has already.
 
     Raises INVALID_REQUEST for text that they cannot hold.
     """
-    topic, partitions, count = new.topic, new.partitions, len(committed)
-    if count <= FEW or not _differ_by_place_only(new):
-        for offset_delta, (partition, row) in enumerate(zip(partitions, committed, strict=True), first):
-            _encode_commit(body, offset_delta, group_id, topic, partition, row)
+    count = len(commit.partitions)
+    if _are_alike(commit):
+        for start in range(0, count, ROWS_AT_ONCE):
+            body += _written(group_id, commit, slice(start, start + ROWS_AT_ONCE), first + start, alone=False)
         return
-    key, sample = offset_key(group_id, topic, partitions[0]), CommittedOffset._make(committed[0])
-    differences = [
-        Difference.of(partitions, "i", len(key) - PARTITION_BYTES, in_value=False),
-        Difference.of(new.offsets, "q", OFFSET_AT, in_value=True),
-    ]
-    epochs = new.leader_epochs
-    if sample.expire_timestamp_ms < 0 and epochs.count(epochs[0]) < count:
-        differences.append(Difference.of(epochs, "i", LEADER_EPOCH_AT, in_value=True))
-    encode_alike(body, first, count, key, offset_value(sample), differences)
+    for offset_delta, (partition, row) in enumerate(commit.by_partition(), first):
+        value = offset_value(CommittedOffset._make(row))
+        encode_keyed(body, offset_delta, [(offset_key(group_id, commit.topic, partition), value)])
 
 
-def encode_alone(group_id: str, topic: str, partition: int, row: Row, now_ms: int) -> bytearray | None:
-    """The batch of one commit; None where the commit is one of those that are not kept."""
-    offset, leader_epoch, metadata, time_ms, expire_ms, _ = row
-    if metadata or expire_ms >= 0:
+def encode_alone(group_id: str, commit: Commit, now_ms: int) -> bytearray | None:
+    """The batch that has nothing but this commit; None where its records are not written all at once.
+
+    Raises INVALID_REQUEST for text that it cannot hold.
+    """
+    if len(commit.partitions) > ROWS_AT_ONCE or not _are_alike(commit):
         return None
-    kept, value_at = _kept_batch(group_id, topic, partition)
-    batch = bytearray(kept)
-    _put_offset(batch, value_at + OFFSET_AT, offset, leader_epoch)
-    _put_time(batch, value_at + TIME_AT, time_ms)
+    batch = bytearray(_written(group_id, commit, ALL, 0, alone=True))
     finish_copy(batch, now_ms)
     return batch
 
 
-@lru_cache(maxsize=RECORDS_KEPT)
-def _kept_batch(group_id: str, topic: str, partition: int) -> tuple[bytes, int]:
-    """The batch of one commit without metadata, and where the value begins in that."""
-    value = offset_value(SAMPLE)
-    body = bytearray()
-    encode_keyed(body, 0, [(offset_key(group_id, topic, partition), value)])
-    batch = wrap_keyed(body, 1, SAMPLE.commit_timestamp_ms)
-    return bytes(batch), len(batch) - len(value) - 1
+def _are_alike(commit: Commit) -> bool:
+    metadata = commit.metadata
+    return commit.expire_timestamp_ms < 0 and metadata.count(metadata[0]) == len(metadata)
 
 
-def _encode_commit(body: bytearray, offset_delta: int, group_id: str, topic: str, partition: int, row: Row) -> None:
-    offset, leader_epoch, metadata, time_ms, expire_ms, _ = row
-    if metadata or expire_ms >= 0:
-        value = offset_value(CommittedOffset._make(row))
-        encode_keyed(body, offset_delta, [(offset_key(group_id, topic, partition), value)])
-        return
-    prepared, value_at = _prepared(group_id, topic, partition)
-    value_at += encode_prepared(body, offset_delta, prepared)
-    _put_offset(body, value_at + OFFSET_AT, offset, leader_epoch)
-    _put_time(body, value_at + TIME_AT, time_ms)
+def _written(group_id: str, commit: Commit, rows: slice, first: int, *, alone: bool) -> bytes:
+    """The records of these rows, of which the first is record `first`; where they are `alone`, behind a header."""
+    topic, partitions, offsets, leader_epochs, metadata, timestamps_ms, _, _ = commit
+    kept = _kept_with_metadata if metadata[0] else _kept
+    layout, between, width = kept.find((group_id, topic, tuple(partitions[rows]), metadata[0], first, alone))
+    values = between.copy()
+    values[1::width] = offsets[rows]
+    values[2::width] = leader_epochs[rows]
+    values[width - 1 :: width] = timestamps_ms[rows]
+    return layout.pack(*values)
 
 
-@lru_cache(maxsize=RECORDS_KEPT)
-def _prepared(group_id: str, topic: str, partition: int) -> tuple[bytes, int]:
-    """The record of a commit without metadata behind its offset delta, and where its value begins in that."""
-    value = offset_value(SAMPLE)
-    prepared = prepare_keyed(offset_key(group_id, topic, partition), value)
-    return prepared, len(prepared) - len(value) - 1
+class _Layout(NamedTuple):
+    """Records, and all of their bytes but the columns, which are None in `between`; each record has `width` values."""
+
+    layout: struct.Struct
+    between: list[Any]
+    width: int
 
 
-def _differ_by_place_only(new: NewOffsets) -> bool:
-    """Whether all commits have the same metadata and the same time."""
-    metadata, times = new.metadata, new.timestamps_ms
-    return metadata.count(metadata[0]) == len(metadata) and times.count(times[0]) == len(times)
+_Commits = tuple[str, str, tuple[int, ...], str, int, bool]
+"""Group, topic, partitions and metadata, how many records stand before, and whether they get a header."""
+
+
+class _Kept:
+    """Layouts of records, by what is committed.
+
+    All are forgotten when there would be too many: to know which one was not used for long would cost every commit.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._found: dict[_Commits, _Layout] = {}
+        self._bytes = 0
+        self._max_bytes = max_bytes
+
+    def find(self, commits: _Commits) -> _Layout:
+        """The layout of such commits. Raises INVALID_REQUEST for text that they cannot hold."""
+        found = self._found.get(commits)
+        if found is None:
+            found = _laid_out(*commits)
+            size = found.layout.size + ROW_BYTES * (4 + len(commits[2]))
+            if self._bytes + size > self._max_bytes:
+                self._found.clear()
+                self._bytes = 0
+            if size <= self._max_bytes:
+                self._found[commits] = found
+                self._bytes += size
+        return found
+
+
+_kept = _Kept(BYTES_KEPT)
+_kept_with_metadata = _Kept(BYTES_KEPT_WITH_METADATA)
+
+
+def _laid_out(group_id: str, topic: str, partitions: Sequence[int], metadata: str, first: int, alone: bool) -> _Layout:
+    columns, width = COLUMNS, 4
+    value = offset_value(CommittedOffset(0, 0, metadata, 0, -1, 0))
+    text = value[METADATA_AT:-TIMESTAMP_BYTES]
+    if metadata:
+        columns, width = f"qi{len(text)}sqx", 5
+    behind = struct.calcsize(">" + columns)
+    key = offset_key(group_id, topic, 0)[: -_PARTITION.size]
+    records = bytearray()
+    parts: list[bytes] = []
+    for offset_delta, partition in enumerate(partitions, first):
+        start = len(records)
+        encode_keyed(records, offset_delta, [(key + _PARTITION.pack(partition), value)])
+        parts.append(bytes(records[start:-behind]))
+    if alone:
+        parts[0] = bytes(wrap_keyed(records, len(parts), 0)[:HEADER_SIZE]) + parts[0]
+    between: list[Any] = [None] * (width * len(parts))
+    between[::width] = parts
+    if metadata:
+        between[3::width] = [text] * len(parts)
+    return _Layout(struct.Struct(">" + "".join(f"{len(part)}s{columns}" for part in parts)), between, width)

@@ -8,7 +8,8 @@ stable forgets topics that nobody subscribes to any more, and an offset that nob
 from its commit. Offsets that were committed with a retention time of their own (OffsetCommit 2-4) expire by it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Final, NamedTuple
 
 __all__ = ["Commit", "CommittedOffset", "GroupOffsets", "Row"]
@@ -28,25 +29,62 @@ class CommittedOffset(NamedTuple):
 Row = tuple[int, int, str, int, int, int]
 """The fields of a `CommittedOffset`, as it is kept: `zip` makes a hundred of them in one call."""
 
-Commit = tuple[str, Sequence[int], Sequence[Row]]
-"""What is committed of a topic: partitions, and a row for each, in the order of their records."""
-
 RECORD_OFFSET: Final = 5
 """Where a row has the last field."""
 
+LAST_KEPT = 64
+"""So many commits of one group wait to become rows; more do at once."""
+
+
+class Commit(NamedTuple):
+    """What one request commits of a topic: in each column a value for each partition, in the order of their records."""
+
+    topic: str
+    partitions: Sequence[int]
+    offsets: Sequence[int]
+    leader_epochs: Sequence[int]
+    metadata: Sequence[str]
+    timestamps_ms: Sequence[int]
+    expire_timestamp_ms: int
+    record_offset: int
+    """That of the first record."""
+
+    def by_partition(self) -> Iterable[tuple[int, Row]]:
+        """Each partition, and what is kept of it."""
+        return zip(self.partitions, self.rows(), strict=True)
+
+    def rows(self) -> list[Row]:
+        """What is kept of each partition."""
+        _, _, offsets, leader_epochs, metadata, timestamps_ms, expire_ms, first = self
+        record_offsets = range(first, first + len(offsets))
+        return list(zip(offsets, leader_epochs, metadata, timestamps_ms, repeat(expire_ms), record_offsets))
+
 
 class GroupOffsets:
-    """The committed offsets of a group, by topic and partition."""
+    """The committed offsets of a group, by topic and partition.
 
-    __slots__ = ("_newest", "topics")
+    Of what is committed most is never asked for: the next commit of the same partitions comes before. So the last ones
+    are kept as they came, and become rows when somebody asks (`_settle`).
+    """
+
+    __slots__ = ("_last", "_newest", "_rows")
 
     def __init__(self) -> None:
-        self.topics: dict[str, dict[int, Row]] = {}
+        self._rows: dict[str, dict[int, Row]] = {}
+        self._last: dict[tuple[str, int], Commit] = {}
+        """By topic and first partition, in the order of their records, which are later than those of all rows."""
         self._newest = -1
         """The last `record_offset` of all that was put: what comes behind it needs no comparing."""
 
     def __bool__(self) -> bool:
-        return bool(self.topics)
+        return bool(self._last or self._rows)
+
+    @property
+    def topics(self) -> Mapping[str, Mapping[int, Row]]:
+        """What is committed, by topic and partition."""
+        if self._last:
+            self._settle()
+        return self._rows
 
     def get(self, topic: str, partition: int) -> CommittedOffset | None:
         """What was committed for a partition; None when nothing was."""
@@ -54,29 +92,49 @@ class GroupOffsets:
         row = None if partitions is None else partitions.get(partition)
         return None if row is None else CommittedOffset._make(row)
 
-    def put(self, topic: str, partition: int, committed: CommittedOffset) -> None:
+    def put(self, topic: str, partition: int, row: Row) -> None:
         """Remember a commit unless a later one is there already."""
-        self.put_topic((topic, (partition,), (committed,)))
+        if self._last:
+            self._settle()
+        partitions = self._rows.setdefault(topic, {})
+        earlier = partitions.get(partition)
+        record_offset = row[RECORD_OFFSET]
+        if earlier is None or earlier[RECORD_OFFSET] <= record_offset:
+            partitions[partition] = row
+        self._newest = max(self._newest, record_offset)
 
-    def put_topic(self, commit: Commit) -> None:
+    def put_commit(self, commit: Commit) -> None:
         """Remember what one request commits of a topic, except where a later commit is there already."""
-        topic, indexes, rows = commit
-        partitions = self.topics.setdefault(topic, {})
-        if rows[0][RECORD_OFFSET] > self._newest:
-            partitions.update(zip(indexes, rows, strict=True))
-            self._newest = rows[-1][RECORD_OFFSET]
+        topic, partitions, record_offset = commit.topic, commit.partitions, commit.record_offset
+        if record_offset <= self._newest:
+            for partition, row in commit.by_partition():
+                self.put(topic, partition, row)
             return
-        for partition, row in zip(indexes, rows, strict=True):
-            earlier = partitions.get(partition)
-            if earlier is None or earlier[RECORD_OFFSET] <= row[RECORD_OFFSET]:
-                partitions[partition] = row
-        self._newest = max(self._newest, rows[-1][RECORD_OFFSET])
+        self._newest = record_offset + len(partitions) - 1
+        last, key = self._last, (topic, partitions[0])
+        earlier = last.get(key)
+        if earlier is None:
+            if len(last) >= LAST_KEPT:
+                self._settle()
+        elif earlier.partitions == partitions:
+            del last[key]
+        else:
+            self._settle()
+        last[key] = commit
+
+    def _settle(self) -> None:
+        """Make rows of the last commits, in the order in which they came."""
+        for commit in self._last.values():
+            self._rows.setdefault(commit.topic, {}).update(commit.by_partition())
+        self._last.clear()
 
     def remove(self, topic: str, partition: int) -> None:
         """Forget a partition; nothing happens when it is not known."""
-        partitions = self.topics.get(topic)
+        if self._last:
+            self._settle()
+        partitions = self._rows.get(topic)
         if partitions is not None and partitions.pop(partition, None) is not None and not partitions:
-            del self.topics[topic]
+            del self._rows[topic]
 
     def partitions(self) -> list[tuple[str, int]]:
         """Every (topic, partition) with an offset."""

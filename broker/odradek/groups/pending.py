@@ -3,9 +3,9 @@
 The log decides: a marker makes visible, or drops, all that its producer has committed in the partition before it.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 
-from odradek.groups.offsets import Commit, Row
+from odradek.groups.offsets import Row
 
 __all__ = ["PendingOffsets"]
 
@@ -22,17 +22,16 @@ class PendingOffsets:
         self._partitions: dict[str, dict[tuple[str, int], set[int]]] = {}
         """By group and partition, the producers that have a commit there."""
 
-    def put(self, producer_id: int, group_id: str, commits: Sequence[Commit]) -> None:
-        """Remember what a transaction commits, the last one for each partition."""
+    def put(self, producer_id: int, group_id: str, topic: str, rows: Iterable[tuple[int, Row]]) -> None:
+        """Remember what a transaction commits of a topic, by partition: the last one for each."""
         offsets = self._by_producer.setdefault(producer_id, {}).setdefault(group_id, {})
         partitions = self._partitions.setdefault(group_id, {})
-        for topic, indexes, rows in commits:
-            for index, row in zip(indexes, rows, strict=True):
-                offsets[topic, index] = row
-                partitions.setdefault((topic, index), set()).add(producer_id)
+        for index, row in rows:
+            offsets[topic, index] = row
+            partitions.setdefault((topic, index), set()).add(producer_id)
 
-    def end(self, producer_id: int) -> Iterator[tuple[str, list[Commit]]]:
-        """Forget a producer's offsets; give them by group."""
+    def end(self, producer_id: int) -> Iterator[tuple[str, dict[tuple[str, int], Row]]]:
+        """Forget a producer's offsets; give them by group, and each by topic and partition."""
         for group_id, offsets in self._by_producer.pop(producer_id, {}).items():
             partitions = self._partitions[group_id]
             for key in offsets:
@@ -41,7 +40,7 @@ class PendingOffsets:
                     del partitions[key]
             if not partitions:
                 del self._partitions[group_id]
-            yield group_id, [(topic, (index,), (row,)) for (topic, index), row in offsets.items()]
+            yield group_id, offsets
 
     def of_group(self, group_id: str) -> Collection[tuple[str, int]]:
         """The (topic, partition)s of a group whose offset may change at any moment."""

@@ -13,7 +13,7 @@ from odradek.groups.consumer_records import CONSUMER_RECORDS
 from odradek.groups.consumer_state import Part
 from odradek.groups.group import Group
 from odradek.groups.member import Store
-from odradek.groups.offsets import Commit
+from odradek.groups.offsets import Commit, GroupOffsets
 from odradek.groups.part_records import PartRecord, PartRecords, StoredRecord
 from odradek.groups.pending import PendingOffsets
 from odradek.groups.records import (
@@ -135,7 +135,7 @@ class GroupShard(Shard):
         subject = None if record.key is None else decode_key(record.key)
         if isinstance(subject, OffsetCommitKey) and record.value is not None:
             committed = decode_offset(record.value, record.offset)
-            self.pending.put(producer_id, subject.group, [(subject.topic, (subject.partition,), (committed,))])
+            self.pending.put(producer_id, subject.group, subject.topic, [(subject.partition, committed)])
 
     def apply(self, record: Record) -> None:
         """See `Shard.apply`."""
@@ -209,34 +209,38 @@ class GroupShard(Shard):
         commits: list[Commit] = []
         count = 0
         for new in offsets:
-            committed = new.committed(now_ms, expire_ms, record_offset + count)
-            commits.append((new.topic, new.partitions, committed))
-            count += len(committed)
-        if count == 1 and producer is NO_PRODUCER and self._codec is _NO_CODEC:
-            topic, partitions, rows = commits[0]
-            batch = encode_alone(group_id, topic, partitions[0], rows[0], now_ms)
+            commits.append(new.committed(now_ms, expire_ms, record_offset + count))
+            count += len(new.partitions)
+        if len(commits) == 1 and producer is NO_PRODUCER and self._codec is _NO_CODEC:
+            batch = encode_alone(group_id, commits[0], now_ms)
             if batch is not None:
                 return commits, self.append_batch(batch)
         body, first = bytearray(), 0
-        for new, (_, _, rows) in zip(offsets, commits, strict=True):
-            encode_commits(body, first, group_id, new, rows)
-            first += len(rows)
+        for commit in commits:
+            encode_commits(body, first, group_id, commit)
+            first += len(commit.partitions)
         last_offset = self.append_body(body, count, now_ms, producer)
         if producer is not NO_PRODUCER:
-            self.pending.put(producer[0], group_id, commits)
+            for commit in commits:
+                self.pending.put(producer[0], group_id, commit.topic, commit.by_partition())
         return commits, last_offset
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """The marker of a producer is in the log: make its offsets visible, or drop them."""
-        for group_id, commits in self.pending.end(producer_id):
+        for group_id, rows in self.pending.end(producer_id):
             if committed:
-                self.put_offsets(group_id, commits)
+                offsets = self._offsets(group_id)
+                for (topic, partition), row in rows.items():
+                    offsets.put(topic, partition, row)
 
     def put_offsets(self, group_id: str, commits: Sequence[Commit]) -> None:
         """Make commits visible; a group that is not there comes to be."""
-        offsets = (self.groups.get(group_id) or self.create(group_id)).offsets
+        offsets = self._offsets(group_id)
         for commit in commits:
-            offsets.put_topic(commit)
+            offsets.put_commit(commit)
+
+    def _offsets(self, group_id: str) -> GroupOffsets:
+        return (self.groups.get(group_id) or self.create(group_id)).offsets
 
     def append_group(self, group: Group, store: Store) -> int:
         """Append what a group wants stored; give the offset."""

@@ -216,7 +216,7 @@ def stamp(data: bytearray | memoryview, position: int, base_offset: int, leader_
 def finish_copy(batch: bytearray, timestamp_ms: int) -> None:
     """Give a copied batch, whose records have no time of their own, another time, and the CRC that it needs then."""
     _TIMESTAMPS.pack_into(batch, 27, timestamp_ms, timestamp_ms)
-    _CRC.pack_into(batch, 17, crc32c(memoryview(batch)[21:]))
+    update_crc(batch, 0, len(batch))
 
 
 def stamp_log_append_time(data: memoryview, position: int, batch: RecordBatch, now_ms: int) -> None:

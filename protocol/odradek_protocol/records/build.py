@@ -15,8 +15,6 @@ Source: Kafka documentation, "Record"; KIP-98.
 
 import struct
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from typing import NamedTuple
 
 from odradek_protocol.records.batch import (
     CODEC_MASK,
@@ -30,17 +28,13 @@ from odradek_protocol.records.batch import (
     update_crc,
 )
 from odradek_protocol.records.compression import MAX_RECORDS_BYTES, Codec, compress, decompress
-from odradek_protocol.varint import encode_varint, varint_size
+from odradek_protocol.varint import encode_varint
 
 __all__ = [
     "NO_HEADERS",
-    "Difference",
     "NewRecord",
     "build_batch",
-    "encode_alike",
     "encode_keyed",
-    "encode_prepared",
-    "prepare_keyed",
     "recompress",
     "wrap_keyed",
 ]
@@ -62,30 +56,6 @@ class _Varints(dict[int, bytes]):
 
 _VARINTS = _Varints((value, encode_varint(value)) for value in range(-1, 512))
 _NULL = _VARINTS[-1]
-
-_DELTAS_END = tuple(1 << 7 * width - 1 for width in range(1, 6))
-"""Behind the last offset delta that takes one byte, two, and so on."""
-
-
-class Difference(NamedTuple):
-    """Where records differ that are alike: in an integer of their values or keys.
-
-    `column` is what each of them has at `position`, in a row; they differ in the last `differing` bytes of that only.
-    """
-
-    in_value: bool
-    position: int
-    column: bytes
-    differing: int
-
-    @classmethod
-    def of(cls, values: Sequence[int], code: str, position: int, *, in_value: bool) -> "Difference":
-        """That of integers which `code` writes as `struct` does. struct.error for a value that does not fit."""
-        column = struct.pack(f">{len(values)}{code}", *values)
-        smallest, largest = min(values), max(values)
-        width = len(column) // len(values)
-        differing = width if smallest < 0 <= largest else ((smallest ^ largest).bit_length() + 7) // 8
-        return cls(in_value, position, column, differing)
 
 
 class NewRecord:
@@ -147,61 +117,6 @@ def encode_keyed(body: bytearray, first: int, records: Iterable[tuple[bytes, byt
         _append_record(body, key, value, NO_HEADERS, 0, offset_delta)
 
 
-def prepare_keyed(key: bytes, value: bytes) -> bytes:
-    """What a record of `encode_keyed` has behind its offset delta: key, value, and one byte for no headers."""
-    return b"".join((_VARINTS[len(key)], key, _VARINTS[len(value)], value, _VARINTS[0]))
-
-
-def encode_prepared(body: bytearray, offset_delta: int, prepared: bytes) -> int:
-    """Append one record, as `encode_keyed` does, of what `prepare_keyed` gave; where that begins now."""
-    delta = _VARINTS[offset_delta]
-    body += _VARINTS[2 + len(delta) + len(prepared)]
-    body += b"\x00\x00"
-    body += delta
-    start = len(body)
-    body += prepared
-    return start
-
-
-def encode_alike(
-    body: bytearray, first: int, count: int, key: bytes, value: bytes, differences: Sequence[Difference]
-) -> None:
-    """Append `count` records to `body`, as `encode_keyed` does, that differ little from `key` and `value` of one.
-
-    They are laid out as copies of that one, into which the differences are put by column: the work is that of one
-    record and of a slice for each byte that differs.
-    """
-    prepared = prepare_keyed(key, value)
-    start = 0
-    while start < count:
-        width = varint_size(first + start)
-        stop = min(count, _DELTAS_END[width - 1] - first)
-        row = bytearray()
-        prepared_at = encode_prepared(row, first + start, prepared)
-        size = len(row)
-        rows = row * (stop - start)
-        key_at, value_at = prepared_at + len(_VARINTS[len(key)]), size - len(value) - 1
-        _put_column(rows, size, prepared_at - width, _deltas(first + start, first + stop), width, width)
-        for in_value, position, column, differing in differences:
-            each = len(column) // count
-            part = column[start * each : stop * each]
-            _put_column(rows, size, position + (value_at if in_value else key_at), part, each, differing)
-        body += rows
-        start = stop
-
-
-@lru_cache(maxsize=64)
-def _deltas(start: int, stop: int) -> bytes:
-    """The offset deltas of records, which all take the same number of bytes; who writes many, does so again."""
-    return b"".join(map(encode_varint, range(start, stop)))
-
-
-def _put_column(rows: bytearray, row_size: int, position: int, column: bytes, width: int, differing: int) -> None:
-    """Write the last `differing` of `width` bytes of `column` to the same position of each row."""
-    for byte in range(width - differing, width):
-        rows[position + byte :: row_size] = column[byte::width]
-
-
 def wrap_keyed(
     body: bytearray,
     count: int,
@@ -211,7 +126,7 @@ def wrap_keyed(
     producer: tuple[int, int] = (NO_PRODUCER_ID, -1),
     attributes: int = 0,
 ) -> bytearray:
-    """Make one batch of the `count` records that `encode_keyed` and `encode_alike` have put into `body`.
+    """Make one batch of the `count` records that `encode_keyed` has put into `body`.
 
     `producer` is the id and the epoch of one; all else as for `build_batch`.
     """

@@ -1,7 +1,6 @@
 """The header of a batch: read whole, cut and with bytes behind it; stamped in place; checked."""
 
 import contextlib
-import struct
 
 import pytest
 from hypothesis import given
@@ -21,7 +20,7 @@ from odradek_protocol.records.batch import (
     stamp,
     stamp_log_append_time,
 )
-from odradek_protocol.records.build import Difference, NewRecord, build_batch, encode_alike, encode_keyed, wrap_keyed
+from odradek_protocol.records.build import NewRecord, build_batch, encode_keyed, wrap_keyed
 from odradek_protocol.records.compression import Codec
 from odradek_protocol.records.read import read_records
 
@@ -176,33 +175,3 @@ def test_keys_and_values_make_the_batch_that_their_records_make(
     made = wrap_keyed(body, len(pairs), 5, codec=codec, producer=(7, 3), attributes=TRANSACTIONAL)
     records = [NewRecord(key, value, timestamp_ms=5) for key, value in pairs]
     assert made == build_batch(records, codec=codec, producer_id=7, producer_epoch=3, attributes=TRANSACTIONAL)
-
-
-@given(
-    st.binary(min_size=4, max_size=200),
-    st.binary(min_size=8, max_size=200),
-    st.integers(-1 << 62, 1 << 62),
-    st.integers(-1, 1 << 40),
-    st.data(),
-)
-def test_records_that_are_alike_are_the_records_one_by_one(
-    key: bytes, value: bytes, start: int, step: int, data: st.DataObject
-) -> None:
-    first, count = data.draw(st.sampled_from([0, 1, 60, 64, 8190])), data.draw(st.sampled_from([1, 2, 5, 70, 9000]))
-    in_key, in_value = data.draw(st.integers(0, len(key) - 4)), data.draw(st.integers(0, len(value) - 8))
-    offsets = [start + number * step for number in range(count)]
-    pairs = [
-        (
-            key[:in_key] + struct.pack(">i", number) + key[in_key + 4 :],
-            value[:in_value] + struct.pack(">q", offset) + value[in_value + 8 :],
-        )
-        for number, offset in enumerate(offsets)
-    ]
-    one_by_one, alike = bytearray(b"before"), bytearray(b"before")
-    encode_keyed(one_by_one, first, pairs)
-    differences = [
-        Difference.of(range(count), "i", in_key, in_value=False),
-        Difference.of(offsets, "q", in_value, in_value=True),
-    ]
-    encode_alike(alike, first, count, *pairs[-1], differences)
-    assert alike == one_by_one

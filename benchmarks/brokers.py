@@ -17,6 +17,7 @@ from harness.target import free_port
 from harness.versions import KAFKA_4, KFAKE
 
 from benchmarks.client import Client
+from benchmarks.machine import process_stats
 
 START_TIMEOUT_S = 300
 STOP_TIMEOUT_S = 300
@@ -43,6 +44,10 @@ QUICKLY = {"log.cleaner.backoff.ms": "100", "log.segment.delete.delay.ms": "100"
 """How soon each looks for a log to clean, so that a row about that need not wait for it, and deletes the files of what
 is deleted: a minute later, as by default, it would be another row that pays for a gigabyte.
 """
+
+_SESSION, _RESIDENT = 3, 21
+"""Where /proc/PID/stat tells them, behind the name."""
+
 DELETE_TIMEOUT_S = 60
 
 _libc = CDLL(None)
@@ -83,7 +88,7 @@ class Broker:
 
     def memory_mb(self) -> float:
         """Resident memory of all its processes, in 10^6 bytes."""
-        pages = sum(int(stat[21]) for _, stat in self._processes())
+        pages = sum(int(stat[_RESIDENT]) for _, stat in self._processes())
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
     def wait_until_deleted(self, topic: str) -> None:
@@ -97,15 +102,7 @@ class Broker:
 
     def _processes(self) -> Iterator[tuple[int, list[str]]]:
         """The id, and the fields behind the name in /proc/PID/stat, of each process in the broker's session."""
-        for entry in os.listdir("/proc"):
-            if not entry.isdigit():
-                continue
-            try:
-                stat = Path("/proc", entry, "stat").read_text().rpartition(") ")[2].split()
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if int(stat[3]) == self._child.pid:
-                yield int(entry), stat
+        return ((process, stat) for process, stat in process_stats() if int(stat[_SESSION]) == self._child.pid)
 
     def kill(self) -> None:
         """End the broker as a crash would."""

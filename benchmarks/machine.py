@@ -3,6 +3,7 @@
 import os
 import platform
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -36,6 +37,14 @@ def describe_machine() -> dict[str, str]:
     }
 
 
+def process_stats() -> Iterator[tuple[int, list[str]]]:
+    """The id of each process of the machine, and the fields behind the name in its /proc/PID/stat."""
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                yield int(entry), Path("/proc", entry, "stat").read_text().rpartition(") ")[2].split()
+
+
 class Others:
     """What other processes took of the machine's CPU time since this was made: neither this one nor what it started."""
 
@@ -59,12 +68,9 @@ def _own_ticks() -> int:
     """What this process has taken, and all that it started: the brokers, and clients that are programs."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            with suppress(FileNotFoundError, ProcessLookupError):
-                stat = Path("/proc", entry, "stat").read_text().rpartition(") ")[2].split()
-                parents[int(entry)] = int(stat[_PARENT])
-                ticks[int(entry)] = sum(int(field) for field in stat[_TIMES])
+    for process, stat in process_stats():
+        parents[process] = int(stat[_PARENT])
+        ticks[process] = sum(int(field) for field in stat[_TIMES])
     return sum(ticks[process] for process in parents if _is_below(process, parents))
 
 

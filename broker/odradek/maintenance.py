@@ -82,11 +82,11 @@ async def _checkpoint(node: "Node") -> None:
         period_ms = min(
             config.log_flush_offset_checkpoint_interval_ms, config.log_flush_start_offset_checkpoint_interval_ms
         )
-        await trio.sleep(period_ms / 1000)
         try:
             await trio.to_thread.run_sync(node.logs.checkpoint, node.partitions.high_watermarks())
         except OSError as error:
             log.warning("checkpoints could not be written: %s", error)
+        await trio.sleep(min(period_ms, LONGEST_SLEEP_MS) / 1000)
 
 
 async def _purge(node: "Node") -> None:

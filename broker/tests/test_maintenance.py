@@ -154,6 +154,12 @@ def test_checkpoints_tell_where_logs_start_and_what_is_on_the_disk(tmp_path: Pat
             wait_until(lambda file=file, line=line: file.exists() and line in file.read_text().splitlines())  # type: ignore[misc]
 
 
+def test_checkpoints_begin_with_the_broker_and_not_a_period_later(tmp_path: Path) -> None:
+    periods = ("log.flush.offset.checkpoint.interval.ms", "log.flush.start.offset.checkpoint.interval.ms")
+    with Broker({**AT_ONCE, **dict.fromkeys(periods, str(DAY_MS))}, folder=tmp_path):
+        wait_until((tmp_path / RECOVERY_POINTS).exists)
+
+
 def test_the_folders_of_deleted_topics_go_when_their_delay_is_over(tmp_path: Path) -> None:
     settings = {**AT_ONCE, "log.segment.delete.delay.ms": "500"}
     with Broker(settings, folder=tmp_path) as broker, WireClient(broker.port) as client:

@@ -103,8 +103,11 @@ def consumed(members: Iterable[Verifiable]) -> dict[Place, str]:
     }
 
 
-def begun_too_early(members: Sequence[Verifiable]) -> list[str]:
-    """Name each time that a member began a partition before an offset that had been committed by then."""
+def begun_too_early(members: Sequence[Verifiable], *, forgetful: bool = False) -> list[str]:
+    """Name each time that a member began a partition before an offset that had been committed by then.
+
+    Members that are `forgetful` may begin one anew.
+    """
     commits = [
         (event["timestamp"], one["partition"], one["offset"])
         for member in members
@@ -122,6 +125,6 @@ def begun_too_early(members: Sequence[Verifiable]) -> list[str]:
                 partition, first = event["partition"], event["offset"]
                 since_ms = assigned_ms.pop(partition)
                 committed = max((at for ms, index, at in commits if index == partition and ms < since_ms), default=0)
-                if first < committed:
+                if first < committed and not (forgetful and first == 0):
                     found.append(f"member {number} began {partition} at {first}, {committed} was committed")
     return found

@@ -187,10 +187,10 @@ class Shard(ABC):
         )
         return self.append_batch(batch)
 
-    def append_batch(self, batch: bytearray) -> int:
-        """Append one batch; the rest as `append_records`."""
+    def append_batch(self, batch: bytearray, header: RecordBatch | None = None) -> int:
+        """Append one batch, whose header may have been read already; the rest as `append_records`."""
         self.partition.check_enough_replicas()
-        return self.partition.append(memoryview(batch), None, _COORDINATOR).last_offset
+        return self.partition.append(memoryview(batch), header, _COORDINATOR).last_offset
 
     def is_committed(self, last_offset: int) -> bool:
         """Whether nothing has to be waited for: what was appended is replicated, and flushed where that is asked."""

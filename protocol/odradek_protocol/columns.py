@@ -14,7 +14,7 @@ tagged fields, is read element by element into a list, as one of few elements is
 import struct
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Generic, TypeVar, overload
 
 from odradek_protocol.schema import FIXED, Field, Struct
@@ -36,18 +36,13 @@ COMPACT_LENGTHS = 128
 class Columns(Sequence[T], Generic[T]):
     """The elements of an array by field. An element that is asked for is made, and changing it changes nothing here."""
 
-    __slots__ = ("_count", "_kind", "_values")
+    __slots__ = ("_count", "_kind", "by_field")
 
     def __init__(self, kind: type[T], count: int, values: Mapping[str, Sequence[Any]]) -> None:
         """`values` has `count` values for each field of `kind`."""
         self._kind = kind
         self._count = count
-        self._values = values
-
-    def of(self, names: Sequence[str]) -> list[Sequence[Any]]:
-        """The values of each of these fields. KeyError for one that the struct does not have."""
-        values = self._values
-        return [values[name] for name in names]
+        self.by_field = values
 
     def __len__(self) -> int:
         return self._count
@@ -59,7 +54,7 @@ class Columns(Sequence[T], Generic[T]):
     def __getitem__(self, index: int | slice) -> T | list[T]:
         if isinstance(index, slice):
             return [self[each] for each in range(*index.indices(self._count))]
-        return self._kind(**{name: values[index] for name, values in self._values.items()})
+        return self._kind(**{name: values[index] for name, values in self.by_field.items()})
 
     def __repr__(self) -> str:
         return repr(list(self))
@@ -68,17 +63,18 @@ class Columns(Sequence[T], Generic[T]):
 class Fields:
     """Two fields or more, to be taken from arrays."""
 
-    __slots__ = ("_names", "_values_of")
+    __slots__ = ("_columns_of", "_values_of")
 
     def __init__(self, first: str, second: str, *more: str) -> None:
-        self._names = (first, second, *more)
-        self._values_of = attrgetter(*self._names)
+        self._columns_of = itemgetter(first, second, *more)
+        self._values_of = attrgetter(first, second, *more)
 
-    def columns(self, elements: Sequence[Any]) -> list[Sequence[Any]]:
+    def columns(self, elements: Sequence[Any]) -> Sequence[Sequence[Any]]:
         """A column for each field, of an array with elements that may have been read either way."""
         if type(elements) is Columns:
-            return elements.of(self._names)
-        return list(zip(*map(self._values_of, elements), strict=True))
+            columns: tuple[Sequence[Any], ...] = self._columns_of(elements.by_field)
+            return columns
+        return tuple(zip(*map(self._values_of, elements), strict=True))
 
 
 class Layout:
@@ -149,10 +145,10 @@ class Layout:
     def write(self, columns: Columns[Any]) -> bytes:
         """The bytes of the elements. Raises struct.error for a value that does not fit."""
         codes, names, count = self._written, self._names, len(columns)
-        width = len(names)
+        by_field, width = columns.by_field, len(names)
         values: list[Any] = [None] * (width * count)
-        for field, column in enumerate(columns.of(names)):
-            values[field::width] = column
+        for at, name in enumerate(names):
+            values[at::width] = by_field[name]
         if count <= ROWS_AT_ONCE:
             return _rows(codes, count).pack(*values)
         blocks = (values[start : start + width * ROWS_AT_ONCE] for start in range(0, len(values), width * ROWS_AT_ONCE))

@@ -66,7 +66,7 @@ class CommitReplies(Generic[R]):
             self._admit(known.name, len(known.partitions), columns, errors)
         return Columns(self._reply, count, {"partition_index": columns[0], "error_code": errors})
 
-    def _admit(self, topic: str, partitions: int, columns: list[Sequence[Any]], errors: list[Error]) -> None:
+    def _admit(self, topic: str, partitions: int, columns: Sequence[Sequence[Any]], errors: list[Error]) -> None:
         indexes, offsets, leader_epochs, metadata, *timed = columns
         times = timed[0] if timed else (NOW,) * len(indexes)
         longest = 0

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from odradek.groups.offsets import Commit, CommittedOffset
 from odradek.groups.records import offset_key, offset_value
-from odradek_protocol.records.batch import HEADER_SIZE, finish_copy
+from odradek_protocol.records.batch import HEADER_SIZE, RecordBatch, finish_copy, read_header
 from odradek_protocol.records.build import encode_keyed, wrap_keyed
 
 __all__ = ["NOW", "NewOffsets", "encode_alone", "encode_commits"]
@@ -80,23 +80,27 @@ def encode_commits(body: bytearray, first: int, group_id: str, commit: Commit) -
     count = len(commit.partitions)
     if _are_alike(commit):
         for start in range(0, count, ROWS_AT_ONCE):
-            body += _written(group_id, commit, slice(start, start + ROWS_AT_ONCE), first + start, alone=False)
+            rows = slice(start, start + ROWS_AT_ONCE)
+            body += _written(_layout(group_id, commit, rows, first + start, alone=False), commit, rows)
         return
     for offset_delta, (partition, row) in enumerate(commit.by_partition(), first):
         value = offset_value(CommittedOffset._make(row))
         encode_keyed(body, offset_delta, [(offset_key(group_id, commit.topic, partition), value)])
 
 
-def encode_alone(group_id: str, commit: Commit, now_ms: int) -> bytearray | None:
+def encode_alone(group_id: str, commit: Commit, now_ms: int) -> tuple[bytearray, RecordBatch] | None:
     """The batch that has nothing but this commit; None where its records are not written all at once.
 
-    Raises INVALID_REQUEST for text that it cannot hold.
+    The header is good until the next commit. Raises INVALID_REQUEST for text that it cannot hold.
     """
     if len(commit.partitions) > ROWS_AT_ONCE or not _are_alike(commit):
         return None
-    batch = bytearray(_written(group_id, commit, ALL, 0, alone=True))
-    finish_copy(batch, now_ms)
-    return batch
+    layout = _layout(group_id, commit, ALL, 0, alone=True)
+    batch = bytearray(_written(layout, commit, ALL))
+    header = layout.header
+    header.attributes = 0  # an append may have set one
+    finish_copy(batch, header, now_ms)
+    return batch, header
 
 
 def _are_alike(commit: Commit) -> bool:
@@ -104,24 +108,32 @@ def _are_alike(commit: Commit) -> bool:
     return commit.expire_timestamp_ms < 0 and metadata.count(metadata[0]) == len(metadata)
 
 
-def _written(group_id: str, commit: Commit, rows: slice, first: int, *, alone: bool) -> bytes:
-    """The records of these rows, of which the first is record `first`; where they are `alone`, behind a header."""
-    topic, partitions, offsets, leader_epochs, metadata, timestamps_ms, _, _ = commit
-    kept = _kept_with_metadata if metadata[0] else _kept
-    layout, between, width = kept.find((group_id, topic, tuple(partitions[rows]), metadata[0], first, alone))
-    values = between.copy()
-    values[1::width] = offsets[rows]
-    values[2::width] = leader_epochs[rows]
-    values[width - 1 :: width] = timestamps_ms[rows]
-    return layout.pack(*values)
+class _Layout:
+    """Records, and where they are alone in a batch the header of that before them."""
+
+    __slots__ = ("between", "header", "rows", "width")
+
+    def __init__(self, rows: struct.Struct, between: list[Any], width: int, header: RecordBatch) -> None:
+        """Each record has `width` values in `between`; those of the columns are to be put there."""
+        self.rows = rows
+        self.between = between
+        self.width = width
+        self.header = header
 
 
-class _Layout(NamedTuple):
-    """Records, and all of their bytes but the columns, which are None in `between`; each record has `width` values."""
+def _layout(group_id: str, commit: Commit, rows: slice, first: int, *, alone: bool) -> _Layout:
+    """That of these rows, of which the first is record `first` of its batch."""
+    metadata = commit.metadata[0]
+    kept = _kept_with_metadata if metadata else _kept
+    return kept.find((group_id, commit.topic, tuple(commit.partitions[rows]), metadata, first, alone))
 
-    layout: struct.Struct
-    between: list[Any]
-    width: int
+
+def _written(layout: _Layout, commit: Commit, rows: slice) -> bytes:
+    values, width = layout.between.copy(), layout.width
+    values[1::width] = commit.offsets[rows]
+    values[2::width] = commit.leader_epochs[rows]
+    values[width - 1 :: width] = commit.timestamps_ms[rows]
+    return layout.rows.pack(*values)
 
 
 _Commits = tuple[str, str, tuple[int, ...], str, int, bool]
@@ -144,7 +156,7 @@ class _Kept:
         found = self._found.get(commits)
         if found is None:
             found = _laid_out(*commits)
-            size = found.layout.size + ROW_BYTES * (4 + len(commits[2]))
+            size = found.rows.size + ROW_BYTES * (4 + len(commits[2]))
             if self._bytes + size > self._max_bytes:
                 self._found.clear()
                 self._bytes = 0
@@ -172,10 +184,12 @@ def _laid_out(group_id: str, topic: str, partitions: Sequence[int], metadata: st
         start = len(records)
         encode_keyed(records, offset_delta, [(key + _PARTITION.pack(partition), value)])
         parts.append(bytes(records[start:-behind]))
+    batch = wrap_keyed(records, len(parts), 0)
     if alone:
-        parts[0] = bytes(wrap_keyed(records, len(parts), 0)[:HEADER_SIZE]) + parts[0]
+        parts[0] = bytes(batch[:HEADER_SIZE]) + parts[0]
     between: list[Any] = [None] * (width * len(parts))
     between[::width] = parts
     if metadata:
         between[3::width] = [text] * len(parts)
-    return _Layout(struct.Struct(">" + "".join(f"{len(part)}s{columns}" for part in parts)), between, width)
+    rows = struct.Struct(">" + "".join(f"{len(part)}s{columns}" for part in parts))
+    return _Layout(rows, between, width, read_header(batch))

@@ -212,9 +212,9 @@ class GroupShard(Shard):
             commits.append(new.committed(now_ms, expire_ms, record_offset + count))
             count += len(new.partitions)
         if len(commits) == 1 and producer is NO_PRODUCER and self._codec is _NO_CODEC:
-            batch = encode_alone(group_id, commits[0], now_ms)
-            if batch is not None:
-                return commits, self.append_batch(batch)
+            alone = encode_alone(group_id, commits[0], now_ms)
+            if alone is not None:
+                return commits, self.append_batch(*alone)
         body, first = bytearray(), 0
         for commit in commits:
             encode_commits(body, first, group_id, commit)

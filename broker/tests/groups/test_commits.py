@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.groups.commits import BYTES_KEPT, NOW, ROWS_AT_ONCE, NewOffsets, encode_alone, encode_commits
-from odradek.groups.offsets import CommittedOffset
+from odradek.groups.offsets import Commit, CommittedOffset
 from odradek.groups.records import offset_key, offset_value
+from odradek_protocol.records.batch import RecordBatch, read_header
 from odradek_protocol.records.build import encode_keyed, wrap_keyed
 
 NOW_MS = 1_700_000_000_000
@@ -57,13 +58,23 @@ def test_commits_are_written_as_one_by_one(new: NewOffsets, first: int, expire_m
 @given(commits(), st.sampled_from([-1, NOW_MS + 1]))
 def test_a_commit_alone_is_the_batch_of_its_records(new: NewOffsets, expire_ms: int) -> None:
     commit = new.committed(NOW_MS, expire_ms, 7)
-    batch = encode_alone("group", commit, NOW_MS)
+    alone = encode_alone("group", commit, NOW_MS)
     if len(set(new.metadata)) > 1 or expire_ms >= 0 or len(new.partitions) > ROWS_AT_ONCE:
-        assert batch is None
+        assert alone is None
         return
+    assert alone is not None
+    batch, header = alone
     body = bytearray()
     encode_commits(body, 0, "group", commit)
     assert batch == wrap_keyed(body, len(new.partitions), NOW_MS)
+    read = read_header(batch)
+    assert all(getattr(header, name) == getattr(read, name) for name in RecordBatch.__slots__)
+
+
+def _checked(group_id: str, commit: Commit) -> int:
+    alone = encode_alone(group_id, commit, NOW_MS)
+    assert alone is not None
+    return crc32c(alone[0])
 
 
 def test_what_is_kept_stays_within_its_bytes() -> None:
@@ -73,9 +84,9 @@ def test_what_is_kept_stays_within_its_bytes() -> None:
     groups = [f"{number:030000}" for number in range(12)]
     tracemalloc.start()
     try:
-        batches = [crc32c(encode_alone(group, commit, NOW_MS) or b"") for group in groups]
+        batches = [_checked(group, commit) for group in groups]
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert held < 2 * BYTES_KEPT
-    assert [crc32c(encode_alone(group, commit, NOW_MS) or b"") for group in groups] == batches
+    assert [_checked(group, commit) for group in groups] == batches

@@ -119,6 +119,11 @@ class OffsetRules(RuleBasedStateMachine):
             for each in known:
                 del self.model.visible[group, *each]
 
+    @rule(kind=st.sampled_from(["CreateTime", "LogAppendTime"]))
+    def take_times(self, kind: str) -> None:
+        """The topic's timestamps change their meaning."""
+        self.open_log.config.message_timestamp_type = kind
+
     @rule()
     def compact(self) -> None:
         assert self.log is not None

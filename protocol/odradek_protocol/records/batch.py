@@ -213,10 +213,14 @@ def stamp(data: bytearray | memoryview, position: int, base_offset: int, leader_
     _stamp_epoch(data, position + 12, leader_epoch)
 
 
-def finish_copy(batch: bytearray, timestamp_ms: int) -> None:
-    """Give a copied batch, whose records have no time of their own, another time, and the CRC that it needs then."""
+def finish_copy(batch: bytearray, header: RecordBatch, timestamp_ms: int) -> None:
+    """Give a copied batch, whose records have no time of their own, another time, and the CRC that it needs then.
+
+    So does `header`, which is what `read_header` gives for it.
+    """
+    header.base_timestamp = header.max_timestamp = timestamp_ms
     _TIMESTAMPS.pack_into(batch, 27, timestamp_ms, timestamp_ms)
-    update_crc(batch, 0, len(batch))
+    header.crc = update_crc(batch, 0, len(batch))
 
 
 def stamp_log_append_time(data: memoryview, position: int, batch: RecordBatch, now_ms: int) -> None:

@@ -140,16 +140,24 @@ class Partition:
         raise BrokerError(Error.UNKNOWN_LEADER_EPOCH, known)
 
     def append(
-        self, records: memoryview, batch: RecordBatch | None = None, origin: Origin = Origin.CLIENT
+        self,
+        records: memoryview,
+        batch: RecordBatch | None = None,
+        origin: Origin = Origin.CLIENT,
+        now_ms: int | None = None,
     ) -> AppendResult:
-        """Append one batch as the leader, and wake who waits for it. `batch` is its header, where that is read already.
+        """Append one batch as the leader, and wake who waits for it.
+
+        `batch` is its header, and `now_ms` the time, where that is read already.
 
         Raises BrokerError: NOT_LEADER_OR_FOLLOWER, and what `Log.append_as_leader` raises.
         """
         if not self.is_leader:
             self.check_leader()
         log = self.log
-        result = log.append_as_leader(records, self.leader_epoch, self._clock.now_ms(), origin, batch)
+        if now_ms is None:
+            now_ms = self._clock.now_ms()
+        result = log.append_as_leader(records, self.leader_epoch, now_ms, origin, batch)
         if not result.duplicate:
             if log.log_end_offset - log.recovery_point >= self.config.flush_messages:
                 self._unannounced_bytes += len(records)
@@ -222,7 +230,9 @@ class Partition:
 
     def is_flushed(self, last_offset: int) -> bool:
         """Whether the record at `last_offset` is on the disk, or the topic does not ask for that yet."""
-        return self.log.recovery_point > last_offset or not self.must_flush
+        log = self.log
+        flushed = log.recovery_point
+        return flushed > last_offset or log.log_end_offset - flushed < self.config.flush_messages
 
     async def wait_flushed(self, last_offset: int) -> None:
         """Wait until the record at `last_offset` is on the disk, where the topic asks for that.

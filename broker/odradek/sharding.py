@@ -185,12 +185,12 @@ class Shard(ABC):
             producer=producer,
             attributes=0 if producer is NO_PRODUCER else TRANSACTIONAL,
         )
-        return self.append_batch(batch)
+        return self.append_batch(batch, None, now_ms)
 
-    def append_batch(self, batch: bytearray, header: RecordBatch | None = None) -> int:
+    def append_batch(self, batch: bytearray, header: RecordBatch | None, now_ms: int) -> int:
         """Append one batch, whose header may have been read already; the rest as `append_records`."""
         self.partition.check_enough_replicas()
-        return self.partition.append(memoryview(batch), header, _COORDINATOR).last_offset
+        return self.partition.append(memoryview(batch), header, _COORDINATOR, now_ms).last_offset
 
     def is_committed(self, last_offset: int) -> bool:
         """Whether nothing has to be waited for: what was appended is replicated, and flushed where that is asked."""

@@ -233,7 +233,7 @@ class _DecoderSource(_Source):
         stop = self.name("q")
         self.line(f"{stop} = p + {size}")
         self.line(f"if {stop} > e: raise ProtocolError(f'{field.name} of {{{size}}} bytes is cut short')")
-        read = {"string": "str(m[p:{}], 'utf-8')", "bytes": "bytes(m[p:{}])", "records": "m[p:{}]"}[field.kind]
+        read = {"string": "m[p:{}].tobytes().decode()", "bytes": "m[p:{}].tobytes()", "records": "m[p:{}]"}[field.kind]
         self.line(f"{target} = {read.format(stop)}")
         self.line(f"p = {stop}")
         self.depth -= 1

@@ -49,7 +49,7 @@ def read_client_id(frame: memoryview, position: int) -> tuple[str | None, int]:
         end = position + size
         if end > len(frame):
             raise ProtocolError(f"client id of {size} bytes is cut short")
-        return str(frame[position:end], "utf-8"), end
+        return frame[position:end].tobytes().decode(), end
     except (struct.error, UnicodeDecodeError) as error:
         raise ProtocolError(f"client id: {error}") from error
 

@@ -17,10 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMIT", "COMMIT_WITH_TIME", "CommitReplies"]
 
-_NAMES = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata")
+_NUMBERS = ("partition_index", "committed_offset", "committed_leader_epoch")
 
-COMMIT = Fields(*_NAMES)
-COMMIT_WITH_TIME = Fields(*_NAMES, "commit_timestamp")
+COMMIT = Fields(*_NUMBERS, "committed_metadata")
+COMMIT_WITH_TIME = Fields(*_NUMBERS, "commit_timestamp", "committed_metadata")
+"""In the order of `NewOffsets`."""
+
+_NONE = Error.NONE
+"""Bound here, as every commit asks for it."""
 
 
 class Topic(Protocol):
@@ -62,17 +66,16 @@ class CommitReplies(Generic[R]):
         if known is None:
             errors = [Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION] * count
         else:
-            errors = [Error.NONE] * count
+            errors = [_NONE] * count
             self._admit(known.name, len(known.partitions), columns, errors)
         return Columns(self._reply, count, {"partition_index": columns[0], "error_code": errors})
 
     def _admit(self, topic: str, partitions: int, columns: Sequence[Sequence[Any]], errors: list[Error]) -> None:
-        indexes, offsets, leader_epochs, metadata, *timed = columns
-        times = timed[0] if timed else (NOW,) * len(indexes)
-        longest = 0
-        if metadata.count("") < len(metadata):
-            metadata = [each or "" for each in metadata]
-            longest = max(map(len, metadata))
+        if self._fields is COMMIT:
+            *numbers, metadata = columns
+            columns = (*numbers, (NOW,) * len(metadata), metadata)
+        new = tuple.__new__(NewOffsets, (topic, *columns))  # a frame of Python less than NewOffsets(...)
+        indexes, metadata = new.partitions, new.metadata
         admitted: Sequence[int] = range(len(indexes))
         if min(indexes) < 0 or max(indexes) >= partitions:
             admitted = [row for row, index in enumerate(indexes) if 0 <= index < partitions]
@@ -81,12 +84,12 @@ class CommitReplies(Generic[R]):
         if admitted:
             self.admitted.append((errors, admitted))
         stored = admitted
-        if longest > self._max_metadata:
-            stored = [row for row in admitted if len(metadata[row]) <= self._max_metadata]
+        if metadata.count("") < len(metadata):
+            new = new._replace(metadata=[each or "" for each in metadata])
+            stored = [row for row in admitted if len(new.metadata[row]) <= self._max_metadata]
             for row in set(admitted).difference(stored):
                 errors[row] = Error.OFFSET_METADATA_TOO_LARGE
         if stored:
-            new = NewOffsets(topic, indexes, offsets, leader_epochs, times, metadata)
             self.offsets.append(new if len(stored) == len(indexes) else new.some(stored))
 
     def refuse(self, error: Error) -> None:

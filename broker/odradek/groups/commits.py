@@ -41,8 +41,6 @@ BYTES_KEPT_WITH_METADATA = 1024 * 1024
 ROW_BYTES = 160
 """What a record takes beside its bytes; a layout alone takes as much as four."""
 
-ALL = slice(None)
-
 _PARTITION = struct.Struct(">i")
 
 
@@ -64,7 +62,8 @@ class NewOffsets(NamedTuple):
             times = (now_ms,) * count
         elif min(times) < 0:
             times = [now_ms if time < 0 else time for time in times]
-        return Commit(topic, partitions, offsets, leader_epochs, metadata, times, expire_ms, record_offset)
+        fields = (topic, partitions, offsets, leader_epochs, metadata, times, expire_ms, record_offset)
+        return tuple.__new__(Commit, fields)  # a frame of Python less than Commit(...)
 
     def some(self, rows: Sequence[int]) -> "NewOffsets":
         """These rows of it."""
@@ -80,8 +79,8 @@ def encode_commits(body: bytearray, first: int, group_id: str, commit: Commit) -
     count = len(commit.partitions)
     if _are_alike(commit):
         for start in range(0, count, ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
-            body += _written(_layout(group_id, commit, rows, first + start, alone=False), commit, rows)
+            part = commit.part(start, start + ROWS_AT_ONCE)
+            body += _written(_layout(group_id, part, first + start, alone=False), part)
         return
     for offset_delta, (partition, row) in enumerate(commit.by_partition(), first):
         value = offset_value(CommittedOffset._make(row))
@@ -95,8 +94,8 @@ def encode_alone(group_id: str, commit: Commit, now_ms: int) -> tuple[bytearray,
     """
     if len(commit.partitions) > ROWS_AT_ONCE or not _are_alike(commit):
         return None
-    layout = _layout(group_id, commit, ALL, 0, alone=True)
-    batch = bytearray(_written(layout, commit, ALL))
+    layout = _layout(group_id, commit, 0, alone=True)
+    batch = bytearray(_written(layout, commit))
     header = layout.header
     header.attributes = 0  # an append may have set one
     finish_copy(batch, header, now_ms)
@@ -121,18 +120,18 @@ class _Layout:
         self.header = header
 
 
-def _layout(group_id: str, commit: Commit, rows: slice, first: int, *, alone: bool) -> _Layout:
-    """That of these rows, of which the first is record `first` of its batch."""
+def _layout(group_id: str, commit: Commit, first: int, *, alone: bool) -> _Layout:
+    """That of a commit whose first record is record `first` of its batch."""
     metadata = commit.metadata[0]
     kept = _kept_with_metadata if metadata else _kept
-    return kept.find((group_id, commit.topic, tuple(commit.partitions[rows]), metadata, first, alone))
+    return kept[group_id, commit.topic, tuple(commit.partitions), metadata, first, alone]
 
 
-def _written(layout: _Layout, commit: Commit, rows: slice) -> bytes:
+def _written(layout: _Layout, commit: Commit) -> bytes:
     values, width = layout.between.copy(), layout.width
-    values[1::width] = commit.offsets[rows]
-    values[2::width] = commit.leader_epochs[rows]
-    values[width - 1 :: width] = commit.timestamps_ms[rows]
+    values[1::width] = commit.offsets
+    values[2::width] = commit.leader_epochs
+    values[width - 1 :: width] = commit.timestamps_ms
     return layout.rows.pack(*values)
 
 
@@ -140,30 +139,28 @@ _Commits = tuple[str, str, tuple[int, ...], str, int, bool]
 """Group, topic, partitions and metadata, how many records stand before, and whether they get a header."""
 
 
-class _Kept:
+class _Kept(dict[_Commits, _Layout]):
     """Layouts of records, by what is committed.
 
     All are forgotten when there would be too many: to know which one was not used for long would cost every commit.
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self._found: dict[_Commits, _Layout] = {}
+        super().__init__()
         self._bytes = 0
         self._max_bytes = max_bytes
 
-    def find(self, commits: _Commits) -> _Layout:
-        """The layout of such commits. Raises INVALID_REQUEST for text that they cannot hold."""
-        found = self._found.get(commits)
-        if found is None:
-            found = _laid_out(*commits)
-            size = found.rows.size + ROW_BYTES * (4 + len(commits[2]))
-            if self._bytes + size > self._max_bytes:
-                self._found.clear()
-                self._bytes = 0
-            if size <= self._max_bytes:
-                self._found[commits] = found
-                self._bytes += size
-        return found
+    def __missing__(self, commits: _Commits) -> _Layout:
+        """Make the layout of such commits. Raises INVALID_REQUEST for text that they cannot hold."""
+        made = _laid_out(*commits)
+        size = made.rows.size + ROW_BYTES * (4 + len(commits[2]))
+        if self._bytes + size > self._max_bytes:
+            self.clear()
+            self._bytes = 0
+        if size <= self._max_bytes:
+            self[commits] = made
+            self._bytes += size
+        return made
 
 
 _kept = _Kept(BYTES_KEPT)

@@ -69,8 +69,9 @@ class GroupCoordinator(StreamsMembership):
         shard = self._shard(group_id)
         group = shard.groups.get(group_id)
         if isinstance(group, Group):
-            group.check_commit(member_id, instance_id, generation, trio.current_time())
+            group.check_commit(member_id, instance_id, generation)
             if generation >= 0:
+                group.keep_session(member_id, trio.current_time())
                 self._schedule(group)
         elif isinstance(group, ShareGroup):
             raise _not_a_consumer_group(group_id)

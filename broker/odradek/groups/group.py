@@ -209,8 +209,8 @@ class Group:
             self._maybe_complete_join(now)
         return errors
 
-    def check_commit(self, member_id: str, instance_id: str | None, generation: int, now: float) -> None:
-        """Decide whether offsets may be committed; a member's commit keeps its session.
+    def check_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
+        """Decide whether offsets may be committed; whoever tells a generation is a member then.
 
         Without a generation (-1) an empty group takes commits from anybody: administrators, and consumers that assign
         partitions to themselves. Raises BrokerError as `heartbeat` does, except that REBALANCE_IN_PROGRESS is told
@@ -223,6 +223,9 @@ class Group:
             error = Error.REBALANCE_IN_PROGRESS
         if error is not Error.NONE:
             raise BrokerError(error)
+
+    def keep_session(self, member_id: str, now: float) -> None:
+        """A member has committed offsets, and is alive as if by a heartbeat."""
         self._extend_session(self.members[member_id], now)
 
     def check_transactional_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:

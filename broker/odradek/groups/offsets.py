@@ -10,6 +10,7 @@ from its commit. Offsets that were committed with a retention time of their own 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 __all__ = ["Commit", "CommittedOffset", "GroupOffsets", "Row"]
@@ -32,6 +33,8 @@ Row = tuple[int, int, str, int, int, int]
 RECORD_OFFSET: Final = 5
 """Where a row has the last field."""
 
+BY_RECORD = attrgetter("record_offset")
+
 LAST_KEPT = 64
 """So many commits of one group wait to become rows; more do at once."""
 
@@ -48,6 +51,11 @@ class Commit(NamedTuple):
     expire_timestamp_ms: int
     record_offset: int
     """That of the first record."""
+
+    def part(self, start: int, stop: int) -> "Commit":
+        """What is committed of some of the partitions."""
+        rows = [column[start:stop] for column in self[1:6]]
+        return Commit._make((self.topic, *rows, self.expire_timestamp_ms, self.record_offset + start))
 
     def by_partition(self) -> Iterable[tuple[int, Row]]:
         """Each partition, and what is kept of it."""
@@ -72,7 +80,7 @@ class GroupOffsets:
     def __init__(self) -> None:
         self._rows: dict[str, dict[int, Row]] = {}
         self._last: dict[tuple[str, int], Commit] = {}
-        """By topic and first partition, in the order of their records, which are later than those of all rows."""
+        """By topic and first partition; their records are later than those of all rows."""
         self._newest = -1
         """The last `record_offset` of all that was put: what comes behind it needs no comparing."""
 
@@ -116,15 +124,13 @@ class GroupOffsets:
         if earlier is None:
             if len(last) >= LAST_KEPT:
                 self._settle()
-        elif earlier.partitions == partitions:
-            del last[key]
-        else:
+        elif earlier.partitions != partitions:
             self._settle()
         last[key] = commit
 
     def _settle(self) -> None:
-        """Make rows of the last commits, in the order in which they came."""
-        for commit in self._last.values():
+        """Make rows of the last commits, in the order of their records."""
+        for commit in sorted(self._last.values(), key=BY_RECORD):
             self._rows.setdefault(commit.topic, {}).update(commit.by_partition())
         self._last.clear()
 

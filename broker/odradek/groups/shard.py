@@ -214,7 +214,7 @@ class GroupShard(Shard):
         if len(commits) == 1 and producer is NO_PRODUCER and self._codec is _NO_CODEC:
             alone = encode_alone(group_id, commits[0], now_ms)
             if alone is not None:
-                return commits, self.append_batch(*alone)
+                return commits, self.append_batch(*alone, now_ms)
         body, first = bytearray(), 0
         for commit in commits:
             encode_commits(body, first, group_id, commit)

@@ -553,19 +553,19 @@ def test_t52_who_may_commit_to_a_stable_group(
     machine = Machine()
     machine.stable("a")
     if error is None:
-        machine.group.check_commit(member_id, instance_id, generation, machine.now)
+        machine.group.check_commit(member_id, instance_id, generation)
         return
     with pytest.raises(BrokerError) as told:
-        machine.group.check_commit(member_id, instance_id, generation, machine.now)
+        machine.group.check_commit(member_id, instance_id, generation)
     assert refusal(told.value) is error
 
 
 def test_an_empty_group_takes_commits_without_a_generation_from_anybody() -> None:
     machine = Machine()
-    machine.group.check_commit("", None, -1, machine.now)
-    machine.group.check_commit("somebody", None, -1, machine.now)
+    machine.group.check_commit("", None, -1)
+    machine.group.check_commit("somebody", None, -1)
     with pytest.raises(BrokerError) as told:
-        machine.group.check_commit("somebody", None, 1, machine.now)
+        machine.group.check_commit("somebody", None, 1)
     assert refusal(told.value) is Error.UNKNOWN_MEMBER_ID
 
 
@@ -573,10 +573,10 @@ def test_t52_commits_are_taken_while_members_join_again_and_refused_while_they_w
     machine = Machine()
     generation = machine.stable("a")
     machine.join(new="b")
-    machine.group.check_commit("a", None, generation, machine.now)
+    machine.group.check_commit("a", None, generation)
     machine.join("a")
     with pytest.raises(BrokerError) as told:
-        machine.group.check_commit("a", None, generation + 1, machine.now)
+        machine.group.check_commit("a", None, generation + 1)
     assert refusal(told.value) is Error.REBALANCE_IN_PROGRESS
 
 

@@ -123,13 +123,9 @@ class Layout:
         stop = position + count * row_size
         if stop > len(data):
             return None, position
-        columns: list[Sequence[Any]]
-        if count > ROWS_AT_ONCE:
-            columns = list(zip(*_rows(codes, 1).iter_unpack(data[position:stop]), strict=True))
-        else:
-            values = _rows(codes, count).unpack_from(data, position)
-            width = len(values) // count
-            columns = [values[field::width] for field in range(width)]
+        values = _unpacked(codes, count, data, position)
+        width = len(values) // count
+        columns = [values[field::width] for field in range(width)]
         if self._flexible and any(columns.pop()):
             return None, position
         if self._text is not None:
@@ -159,6 +155,18 @@ class Layout:
 def _rows(codes: str, count: int) -> struct.Struct:
     """So many rows of what `codes` describe."""
     return struct.Struct(">" + codes * count)
+
+
+def _unpacked(codes: str, count: int, data: memoryview, position: int) -> Sequence[Any]:
+    """The values of so many rows, one row behind the other."""
+    if count <= ROWS_AT_ONCE:
+        return _rows(codes, count).unpack_from(data, position)
+    values: list[Any] = []
+    for start in range(0, count, ROWS_AT_ONCE):
+        rows = _rows(codes, min(ROWS_AT_ONCE, count - start))
+        values += rows.unpack_from(data, position)
+        position += rows.size
+    return values
 
 
 def _same_text(size: int, count: int) -> Sequence[str | None]:

@@ -85,10 +85,12 @@ class CommitReplies(Generic[R]):
             self.admitted.append((errors, admitted))
         stored = admitted
         if metadata.count("") < len(metadata):
-            new = new._replace(metadata=[each or "" for each in metadata])
-            stored = [row for row in admitted if len(new.metadata[row]) <= self._max_metadata]
-            for row in set(admitted).difference(stored):
-                errors[row] = Error.OFFSET_METADATA_TOO_LARGE
+            texts = [each or "" for each in metadata]
+            new = new._replace(metadata=texts)
+            if max(map(len, texts)) > self._max_metadata:
+                stored = [row for row in admitted if len(texts[row]) <= self._max_metadata]
+                for row in set(admitted).difference(stored):
+                    errors[row] = Error.OFFSET_METADATA_TOO_LARGE
         if stored:
             self.offsets.append(new if len(stored) == len(indexes) else new.some(stored))
 

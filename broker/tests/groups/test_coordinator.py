@@ -12,6 +12,7 @@ from trio.testing import wait_all_tasks_blocked
 from odradek.cluster.topics import CONSUMER_OFFSETS
 from odradek.groups.commits import NewOffsets
 from odradek.groups.coordinator import GroupCoordinator
+from odradek.groups.group import Group
 from odradek.groups.member import JoinResult, SyncResult
 from odradek.groups.states import GroupState
 from odradek.partition import Partition
@@ -135,6 +136,22 @@ async def test_groups_and_offsets_are_there_again_after_a_restart(tmp_path: Path
         node.groups.heartbeat("g", first.member_id, None, 1)
         await trio.sleep(11)
         assert group.state is GroupState.EMPTY, "its session began again when it was loaded"
+
+
+async def test_commits_keep_a_session_as_heartbeats_do(tmp_path: Path) -> None:
+    async with coordinator(tmp_path) as node:
+        await node.make_offsets_topic()
+        first = await join(node.groups)
+        await sync(node.groups, first, me=b"all")
+        for offset in range(4):
+            await trio.sleep(9)
+            member = (first.member_id, None, first.generation)
+            await commit_offsets(node.groups, "g", *member, [("t", 0, offset, -1, -1, "")])
+        group = node.groups.find("g")
+        assert isinstance(group, Group)
+        assert group.state is GroupState.STABLE
+        await trio.sleep(11)
+        assert group.state is GroupState.EMPTY
 
 
 async def test_t50_a_group_that_is_loaded_is_not_unknown(tmp_path: Path) -> None:

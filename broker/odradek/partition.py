@@ -186,7 +186,7 @@ class Partition:
         if not self.is_leader:
             return
         log = self.log
-        end_offset = log.recovery_point if self.must_flush else log.log_end_offset
+        end_offset = log.log_end_offset if self.is_flushed(log.log_end_offset - 1) else log.recovery_point
         if end_offset > self.high_watermark:
             self.high_watermark = end_offset
             self._announce(self._unannounced_bytes)
@@ -222,11 +222,6 @@ class Partition:
             if left <= 0:
                 raise BrokerError(Error.REQUEST_TIMED_OUT, f"offset {last_offset} is not committed yet")
             await wait_on([self], 1, left)
-
-    @property
-    def must_flush(self) -> bool:
-        """Whether `flush.messages` are in the log that are not known to be on disk."""
-        return self.log.unflushed_messages >= self.config.flush_messages
 
     def is_flushed(self, last_offset: int) -> bool:
         """Whether the record at `last_offset` is on the disk, or the topic does not ask for that yet."""

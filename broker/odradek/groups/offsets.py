@@ -72,7 +72,7 @@ class GroupOffsets:
     """The committed offsets of a group, by topic and partition.
 
     Of what is committed most is never asked for: the next commit of the same partitions comes before. So the last ones
-    are kept as they came, and become rows when somebody asks (`_settle`).
+    are kept as they came, and become rows when somebody asks (`_settled`).
     """
 
     __slots__ = ("_last", "_newest", "_rows")
@@ -90,9 +90,7 @@ class GroupOffsets:
     @property
     def topics(self) -> Mapping[str, Mapping[int, Row]]:
         """What is committed, by topic and partition."""
-        if self._last:
-            self._settle()
-        return self._rows
+        return self._settled()
 
     def get(self, topic: str, partition: int) -> CommittedOffset | None:
         """What was committed for a partition; None when nothing was."""
@@ -102,9 +100,7 @@ class GroupOffsets:
 
     def put(self, topic: str, partition: int, row: Row) -> None:
         """Remember a commit unless a later one is there already."""
-        if self._last:
-            self._settle()
-        partitions = self._rows.setdefault(topic, {})
+        partitions = self._settled().setdefault(topic, {})
         earlier = partitions.get(partition)
         record_offset = row[RECORD_OFFSET]
         if earlier is None or earlier[RECORD_OFFSET] <= record_offset:
@@ -123,24 +119,25 @@ class GroupOffsets:
         earlier = last.get(key)
         if earlier is None:
             if len(last) >= LAST_KEPT:
-                self._settle()
+                self._settled()
         elif earlier.partitions != partitions:
-            self._settle()
+            self._settled()
         last[key] = commit
 
-    def _settle(self) -> None:
-        """Make rows of the last commits, in the order of their records."""
-        for commit in sorted(self._last.values(), key=BY_RECORD):
-            self._rows.setdefault(commit.topic, {}).update(commit.by_partition())
-        self._last.clear()
+    def _settled(self) -> dict[str, dict[int, Row]]:
+        """The rows, when the last commits have become some, in the order of their records."""
+        if self._last:
+            for commit in sorted(self._last.values(), key=BY_RECORD):
+                self._rows.setdefault(commit.topic, {}).update(commit.by_partition())
+            self._last.clear()
+        return self._rows
 
     def remove(self, topic: str, partition: int) -> None:
         """Forget a partition; nothing happens when it is not known."""
-        if self._last:
-            self._settle()
-        partitions = self._rows.get(topic)
+        topics = self._settled()
+        partitions = topics.get(topic)
         if partitions is not None and partitions.pop(partition, None) is not None and not partitions:
-            del self._rows[topic]
+            del topics[topic]
 
     def partitions(self) -> list[tuple[str, int]]:
         """Every (topic, partition) with an offset."""

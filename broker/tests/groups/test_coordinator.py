@@ -138,22 +138,6 @@ async def test_groups_and_offsets_are_there_again_after_a_restart(tmp_path: Path
         assert group.state is GroupState.EMPTY, "its session began again when it was loaded"
 
 
-async def test_commits_keep_a_session_as_heartbeats_do(tmp_path: Path) -> None:
-    async with coordinator(tmp_path) as node:
-        await node.make_offsets_topic()
-        first = await join(node.groups)
-        await sync(node.groups, first, me=b"all")
-        for offset in range(4):
-            await trio.sleep(9)
-            member = (first.member_id, None, first.generation)
-            await commit_offsets(node.groups, "g", *member, [("t", 0, offset, -1, -1, "")])
-        group = node.groups.find("g")
-        assert isinstance(group, Group)
-        assert group.state is GroupState.STABLE
-        await trio.sleep(11)
-        assert group.state is GroupState.EMPTY
-
-
 async def test_t50_a_group_that_is_loaded_is_not_unknown(tmp_path: Path) -> None:
     async with coordinator(tmp_path) as node:
         await node.make_offsets_topic()
@@ -229,18 +213,25 @@ async def test_t55_concurrent_joins_are_one_generation(tmp_path: Path) -> None:
         assert [len(result.members) for result in results if result.leader == result.member_id] == [20]
 
 
-async def test_sessions_end_by_themselves(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept_by", ["heartbeats", "commits"])
+async def test_sessions_end_by_themselves(tmp_path: Path, kept_by: str) -> None:
     async with coordinator(tmp_path) as node:
         await node.make_offsets_topic()
         first = await join(node.groups)
         await sync(node.groups, first, me=b"")
-        for _ in range(3):
+        member = (first.member_id, None, first.generation)
+        for offset in range(4):
             await trio.sleep(9)
-            node.groups.heartbeat("g", first.member_id, None, first.generation)
-        await trio.sleep(10.1)
+            if kept_by == "commits":
+                await commit_offsets(node.groups, "g", *member, [("t", 0, offset, -1, -1, "")])
+            else:
+                node.groups.heartbeat("g", *member)
         group = node.groups.find("g")
-        assert group is not None
+        assert isinstance(group, Group)
+        assert group.state is GroupState.STABLE
+        await trio.sleep(10.1)
         assert group.state is GroupState.EMPTY
+        assert node.groups.find("g") is group
         assert await join(node.groups, group_id="g")
 
 
